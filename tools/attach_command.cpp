@@ -11,6 +11,7 @@
 #include "monitor/process/find_process.h"
 #include "tools/command.h"
 #include "tools/discover_report.h"
+#include "tools/findings_option.h"
 #include "tools/flight_option.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
@@ -34,6 +35,8 @@ struct AttachArguments {
   attach::AttachOptions attach;
   std::vector<std::string> properties = {"serializability"};
   bool discover = false;
+  bool until_violation = false;
+  FindingsChoice findings;
   bool no_unit_accesses = false;
   bool no_locks = false;
   std::string values;
@@ -91,6 +94,10 @@ int run_attach(const AttachArguments& options) {
     put_message(kAttachTool, error.to_string());
     return exit_status_of(error);
   };
+  auto filter = options.findings.filter();
+  if (!filter) {
+    return refuse(filter.error());
+  }
   const auto found = attach::find_process(options.process);
   if (!found) {
     return refuse(found.error());
@@ -107,12 +114,17 @@ int run_attach(const AttachArguments& options) {
   if (auto started = flight->start(pid, true); !started) {
     return refuse(started.error());
   }
-  OnlinePredictions predictions(options.predict, {options.output, stdout, kAttachTool});
+  const ReportOutput output{options.output, stdout, kAttachTool};
+  OnlinePredictions predictions(options.predict, output, &*filter);
+  WatchReport report(output, &*filter);
   attach::AttachOptions asked = attach_options(options);
   asked.follower = predictions.follower();
+  bool counts = false;  // the last finding does
+  if (options.until_violation) {
+    asked.until = [&] { return counts; };
+  }
   const auto summary = attach::attach_to(pid, asked, [&](const ReportedFinding& violation) {
-    flight->dump();
-    print_found(violation, {options.output, stdout, kAttachTool});
+    counts = report.found(violation, [&] { flight->dump(); });
   });
   if (!summary) {
     return refuse(summary.error());
@@ -127,14 +139,15 @@ int run_attach(const AttachArguments& options) {
                                        {"values", values_json(options.values, summary->values)}};
   predictions.print_summary(summary->program);
   for (const WatchSummary& watch : summary->watches) {
-    print_watch_summary(summary->program, watch, {options.output, stdout, kAttachTool}, more);
+    report.summary(summary->program, watch, more);
   }
   if (options.output == OutputFormat::kText) {
     fmt::print("  hits: {}\n", summary->hits);
     print_values(options.values, summary->values);
   }
-  const int status = predictions.worse(watch_exit_status(summary->watches));
-  return summary->not_saved ? kExitEnvironment : status;
+  const int status = predictions.worse(report.exit_status());
+  put_unused(kAttachTool, *filter);
+  return summary->not_saved ? kExitEnvironment : options.findings.status(status);
 }
 
 }  // namespace
@@ -208,7 +221,7 @@ void add_attach_command(CLI::App& app, int& exit_status) {
   command->add_option("--duration", attach.duration, "Detach after so many seconds")
       ->check(positive_number())
       ->option_text("SECONDS");
-  command->add_flag("--until-violation", attach.until_violation,
+  command->add_flag("--until-violation", options->until_violation,
                     "Detach when a violation was found");
   command
       ->add_option("-o,--save", attach.save,
@@ -216,6 +229,7 @@ void add_attach_command(CLI::App& app, int& exit_status) {
       ->option_text("FILE");
   add_flight_options(*command, options->flight);
   add_predict_options(*command, options->predict);
+  add_findings_options(*command, options->findings);
   add_output_option(*command, options->output);
   command->footer(
       "Exit status: 0 nothing found, 1 a violation was found or predicted, 2 bad usage or a "

@@ -16,6 +16,7 @@
 #include "monitor/input/open_events.h"
 #include "monitor/specification/sequential_program.h"
 #include "tools/command.h"
+#include "tools/findings_option.h"
 #include "tools/object_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
@@ -51,6 +52,7 @@ struct CheckArguments {
   int64_t clock_margin = 0;
   bool all = false;
   bool progress = false;
+  FindingsChoice findings;
   OutputFormat output = OutputFormat::kText;
 };
 
@@ -87,19 +89,6 @@ CheckOptions check_options(const CheckArguments& options, const std::string& pro
   return result;
 }
 
-int status_of(const CheckReport& report) {
-  switch (report.verdict()) {
-    case Verdict::kClean:
-      return kExitClean;
-    case Verdict::kPossible:
-    case Verdict::kDefinite:
-      return kExitViolation;
-    case Verdict::kInconclusive:
-      break;
-  }
-  return kExitInconclusive;
-}
-
 ConsistencyOptions consistency_options(const CheckArguments& options) {
   ConsistencyOptions result;
   result.model = options.model == "sc"    ? ConsistencyModel::kSc
@@ -111,14 +100,16 @@ ConsistencyOptions consistency_options(const CheckArguments& options) {
 }
 
 // Clean is what every model that was asked about allows.
-int status_of(const ConsistencyReport& report, const ConsistencyOptions& options) {
+int status_of(const ConsistencyReport& report, const ConsistencyOptions& options,
+              const HiddenFindings& hidden) {
+  const int violation = status_of(Verdict::kDefinite, hidden, report.complete);
   switch (report.verdict) {
     case ConsistencyVerdict::kSc:
       return kExitClean;
     case ConsistencyVerdict::kTso:
-      return options.model == ConsistencyModel::kTso ? kExitClean : kExitViolation;
+      return options.model == ConsistencyModel::kTso ? kExitClean : violation;
     case ConsistencyVerdict::kInconsistent:
-      return kExitViolation;
+      return violation;
     case ConsistencyVerdict::kInconclusive:
       break;
   }
@@ -144,25 +135,28 @@ void add_warnings(const std::vector<std::string>& warnings, nlohmann::ordered_js
   }
 }
 
-int check_file_consistency(const std::string& file, const CheckArguments& options) {
+int check_file_consistency(const std::string& file, const CheckArguments& options,
+                           FindingFilter& filter) {
   const ConsistencyOptions asked = consistency_options(options);
   int status = kExitClean;
   const auto done = check_consistency_of(
       file, *input_format(options.format), asked, [&](const CheckedConsistency& checked) {
         put_messages(kCheckTool, checked.input, checked.warnings);
+        HiddenFindings hidden(&filter);
         if (options.output == OutputFormat::kJson) {
-          auto object = consistency_json(file, checked);
+          auto object = consistency_json(file, checked, &hidden);
           add_warnings(checked.warnings, &object);
           put_json(stdout, object, kCheckTool);
         } else {
-          put_lines(stdout, consistency_text(checked));
+          put_lines(stdout, consistency_text(checked, &hidden));
         }
-        status = worse(status, status_of(checked.report, asked));
+        status = worse(status, status_of(checked.report, asked, hidden));
       });
   return done ? status : refuse(file, options, done.error());
 }
 
-int check_file_linearizability(const std::string& file, const CheckArguments& options) {
+int check_file_linearizability(const std::string& file, const CheckArguments& options,
+                               FindingFilter& filter) {
   linearizability::Options asked;
   asked.object = linearizability::object_kind(options.object);
   asked.bounds = options.history_bounds;
@@ -181,28 +175,46 @@ int check_file_linearizability(const std::string& file, const CheckArguments& op
   if (!checked) {
     return refuse(file, options, checked.error());
   }
+  HiddenFindings hidden(&filter);
   if (options.output == OutputFormat::kJson) {
-    put_json(stdout, linearizability_json(file, *checked), kCheckTool);
+    put_json(stdout, linearizability_json(file, *checked, &hidden), kCheckTool);
   } else {
-    put_lines(stdout, linearizability_text(*checked));
+    put_lines(stdout, linearizability_text(*checked, &hidden));
   }
   switch (checked->report.verdict) {
     case linearizability::Verdict::kLinearizable:
       return kExitClean;
     case linearizability::Verdict::kViolation:
-      return kExitViolation;
+      return status_of(Verdict::kDefinite, hidden, true);
     case linearizability::Verdict::kInconclusive:
       break;
   }
   return kExitInconclusive;
 }
 
-int judge_file(const std::string& file, const CheckArguments& options) {
+// Who waits for whom at the end of the input. The exit status.
+int report_deadlock(const CheckedProperties& checked, const HappenedDeadlock& deadlock,
+                    const CheckArguments& options, FindingFilter& filter,
+                    nlohmann::ordered_json* object) {
+  if (!deadlock.any()) {
+    return kExitClean;
+  }
+  HiddenFindings hidden(&filter);
+  *object = deadlock.json();
+  hidden.mark(deadlock.places(), object);
+  if (options.output != OutputFormat::kJson) {
+    put_lines(stdout, checked.input + ": " +
+                          (hidden.all() ? "deadlock: " + hidden.text() + "\n\n" : deadlock.text()));
+  }
+  return hidden.all() ? kExitClean : kExitViolation;
+}
+
+int judge_file(const std::string& file, const CheckArguments& options, FindingFilter& filter) {
   if (options.properties.front() == "consistency") {
-    return check_file_consistency(file, options);
+    return check_file_consistency(file, options, filter);
   }
   if (options.properties.front() == "linearizability") {
-    return check_file_linearizability(file, options);
+    return check_file_linearizability(file, options, filter);
   }
   const auto checked = [&] {
     Progress progress;
@@ -219,33 +231,32 @@ int judge_file(const std::string& file, const CheckArguments& options) {
   }
   const WorkPause outside;  // a report is printed whole, whoever asks for a stop
   put_messages(kCheckTool, checked->input, checked->warnings);
-  const ReportChoice choice{checked->names, options.all};
   const HappenedDeadlock deadlock =
       happened_deadlock(checked->stuck, checked->symbols, checked->names);
-  int status = deadlock.any() ? kExitViolation : kExitClean;
-  if (deadlock.any() && options.output != OutputFormat::kJson) {
-    put_lines(stdout, checked->input + ": " + deadlock.text());
-  }
+  nlohmann::ordered_json waiting;
+  int status = report_deadlock(*checked, deadlock, options, filter, &waiting);
   for (const CheckReport& report : checked->reports) {
+    HiddenFindings hidden(&filter);
+    const ReportChoice choice{checked->names, options.all, &hidden};
     if (options.output == OutputFormat::kJson) {
       auto object = report_json(file, checked->symbols, report, choice);
       if (deadlock.any()) {
-        object["deadlock"] = deadlock.json();
+        object["deadlock"] = waiting;
       }
       add_warnings(checked->warnings, &object);
       put_json(stdout, object, kCheckTool);
     } else {
       put_lines(stdout, report_text(checked->input, checked->symbols, report, choice));
     }
-    status = worse(status, status_of(report));
+    status = worse(status, status_of(report.verdict(), hidden, report.complete()));
   }
   return status;
 }
 
 // What one input is too much for, the next one may not be.
-int check_file(const std::string& file, const CheckArguments& options) {
+int check_file(const std::string& file, const CheckArguments& options, FindingFilter& filter) {
   try {
-    return judge_file(file, options);
+    return judge_file(file, options, filter);
   } catch (const WorkEnded& end) {
     refuse(
         file, options,
@@ -259,6 +270,21 @@ int check_file(const std::string& file, const CheckArguments& options) {
             "out of memory: not judged; give it more, or check a shorter recording"});
     return kExitEnvironment;
   }
+}
+
+int run_check(const CheckArguments& options) {
+  auto filter = options.findings.filter();
+  if (!filter) {
+    put_message(kCheckTool, filter.error().to_string());
+    return kExitBadInput;
+  }
+  int status = kExitClean;
+  const StopSignals signals;
+  for (const std::string& file : options.files) {
+    status = worse(status, check_file(file, options, *filter));
+  }
+  put_unused(kCheckTool, *filter);
+  return options.findings.status(status);
 }
 
 void add_linearizability_options(CLI::App& command, CheckArguments& options) {
@@ -374,6 +400,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
       "Say on standard error how far a long check is, also where that is no terminal");
   command->add_flag("--all", options->all,
                     "Show every violation, not only the gravest; in JSON as findings");
+  add_findings_options(*command, options->findings);
   add_output_option(*command, options->output);
   command->footer(
       "Exit status: 0 nothing found; 1 a violation was found; 2 bad usage, or an input that "
@@ -404,11 +431,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
                                  "consistency --order thread");
     }
     check_format(*options);
-    exit_status = kExitClean;
-    const StopSignals signals;
-    for (const std::string& file : options->files) {
-      exit_status = worse(exit_status, check_file(file, *options));
-    }
+    exit_status = run_check(*options);
   });
 }
 

@@ -12,6 +12,7 @@
 #include "monitor/explore/explore_clients.h"
 #include "monitor/specification/sequential_program.h"
 #include "tools/command.h"
+#include "tools/findings_option.h"
 #include "tools/number_option.h"
 #include "tools/object_option.h"
 #include "tools/output.h"
@@ -32,6 +33,7 @@ struct ExploreArguments {
   std::string object = "auto";
   std::string specification;
   std::string clients;
+  FindingsChoice findings;
   OutputFormat output = OutputFormat::kText;
 };
 
@@ -64,6 +66,11 @@ void say_repairs(explore::Model model, explore::Exploration* explored) {
 }
 
 int run_explore(ExploreArguments& options) {
+  auto filter = options.findings.filter();
+  if (!filter) {
+    put_message(kExploreTool, filter.error().to_string());
+    return kExitBadInput;
+  }
   explore::ExploreOptions& asked = options.explore;
   asked.model = options.model == "sc" ? explore::Model::kSc : explore::Model::kTso;
   asked.strategy = options.strategy == "naive"    ? explore::Strategy::kNaive
@@ -88,18 +95,25 @@ int run_explore(ExploreArguments& options) {
     return refuse(options, explored.error());
   }
   say_repairs(asked.model, &*explored);
+  HiddenFindings hidden(&*filter);
   if (options.output == OutputFormat::kJson) {
-    put_json(stdout, explore::exploration_json(*explored, asked), kExploreTool);
+    put_json(stdout, explore::exploration_json(*explored, asked, &hidden), kExploreTool);
   } else {
-    put_lines(stdout, explore::exploration_text(*explored, asked));
+    put_lines(stdout, explore::exploration_text(*explored, asked, &hidden));
   }
   for (size_t i = 0; options.output == OutputFormat::kJson && i < explored->notes.size(); ++i) {
     put_message(kExploreTool, explored->notes[i]);
   }
-  return !explored->findings.empty() ? kExitViolation
-         : explored->refused         ? kExitBadInput
-         : explored->complete()      ? kExitClean
-                                     : kExitInconclusive;
+  put_unused(kExploreTool, *filter);
+  const bool complete = explored->complete();
+  const bool found = !explored->findings.empty();
+  if ((!found || hidden.all()) && explored->refused) {
+    return kExitBadInput;
+  }
+  return options.findings.status(status_of(found      ? Verdict::kDefinite
+                                           : complete ? Verdict::kClean
+                                                      : Verdict::kInconclusive,
+                                           hidden, complete));
 }
 
 void refuse_unfit(const ExploreArguments& options) {
@@ -181,6 +195,7 @@ void add_explore_command(CLI::App& app, int& exit_status) {
                    "Write a text trace of every class into this folder; with --clients\nof the "
                    "client that goes wrong")
       ->option_text("DIR");
+  add_findings_options(*command, options->findings);
   add_output_option(*command, options->output);
   command->add_option("command", asked.command, "The program and its arguments, after --")
       ->option_text("CMD...");

@@ -14,6 +14,7 @@
 #include "monitor/input/open_events.h"
 #include "monitor/predict/predict.h"
 #include "tools/command.h"
+#include "tools/findings_option.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
@@ -36,6 +37,7 @@ struct PredictArguments {
   unsigned jobs = 0;           // as many as there are processors
   uint64_t max_work = 100'000'000'000;
   uint64_t witness_events = predict::RaceOptions().max_witness_events;
+  FindingsChoice findings;
   OutputFormat output = OutputFormat::kText;
 };
 
@@ -73,7 +75,7 @@ int refuse(const std::string& file, const PredictArguments& options, const Error
   return status;
 }
 
-int predict_file(const std::string& file, const PredictArguments& options) {
+int predict_file(const std::string& file, const PredictArguments& options, FindingFilter& filter) {
   PredictOptions asked;
   const auto kind = [&](const char* name) {
     return std::find(options.kinds.begin(), options.kinds.end(), name) != options.kinds.end();
@@ -99,25 +101,34 @@ int predict_file(const std::string& file, const PredictArguments& options) {
     return refuse(file, options, prediction.error(), kExitBadInput);
   }
   put_messages(kPredictTool, prediction->input, prediction->warnings);
+  HiddenFindings hidden(&filter);
   if (options.output == OutputFormat::kJson) {
-    auto object = prediction_json(file, *prediction);
+    auto object = prediction_json(file, *prediction, &hidden);
     if (!prediction->warnings.empty()) {
       object["warnings"] = prediction->warnings;
     }
     put_json(stdout, object, kPredictTool);
   } else {
-    put_lines(stdout, prediction_text(*prediction));
+    put_lines(stdout, prediction_text(*prediction, &hidden));
   }
-  return prediction->found() ? kExitViolation
-                             : (prediction->complete() ? kExitClean : kExitInconclusive);
+  const bool complete = prediction->complete();
+  return status_of(prediction->found() ? Verdict::kDefinite
+                   : complete          ? Verdict::kClean
+                                       : Verdict::kInconclusive,
+                   hidden, complete);
 }
 
 int run_predict(const PredictArguments& options) {
+  auto filter = options.findings.filter();
+  if (!filter) {
+    put_message(kPredictTool, filter.error().to_string());
+    return kExitBadInput;
+  }
   const StopSignals signals;
   int status = kExitClean;
   for (const std::string& file : options.files) {
     try {
-      status = worse(status, predict_file(file, options));
+      status = worse(status, predict_file(file, options, *filter));
     } catch (const WorkEnded& end) {
       const Error error{
           ErrorKind::kEnvironment, input_name(file), {}, std::string(end.what()) + ": not judged"};
@@ -131,7 +142,8 @@ int run_predict(const PredictArguments& options) {
       status = worse(status, refuse(file, options, error, kExitEnvironment));
     }
   }
-  return status;
+  put_unused(kPredictTool, *filter);
+  return options.findings.status(status);
 }
 
 }  // namespace
@@ -198,6 +210,7 @@ void add_predict_command(CLI::App& app, int& exit_status) {
       ->add_option("--witness-events", options->witness_events,
                    "Events of all witnesses together that are reported; all are validated")
       ->capture_default_str();
+  add_findings_options(*command, options->findings);
   add_output_option(*command, options->output);
   command->footer(
       "Exit status: 0 nothing can happen; 1 something can; 2 bad usage, or an input that cannot\n"

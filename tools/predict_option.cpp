@@ -28,8 +28,9 @@ void add_predict_options(CLI::App& command, PredictChoice& choice) {
       ->option_text("N");
 }
 
-OnlinePredictions::OnlinePredictions(const PredictChoice& choice, const ReportOutput& output)
-    : output_(output) {
+OnlinePredictions::OnlinePredictions(const PredictChoice& choice, const ReportOutput& output,
+                                     FindingFilter* filter)
+    : output_(output), filter_(filter), hidden_(filter) {
   if (choice.predict) {
     SliceOptions options;
     options.slice_events = choice.events;
@@ -41,12 +42,14 @@ OnlinePredictions::OnlinePredictions(const PredictChoice& choice, const ReportOu
 }
 
 void OnlinePredictions::print(const Prediction& prediction) {
+  HiddenFindings hidden(filter_);
   if (output_.format == OutputFormat::kJson) {
-    put_json(output_.file, prediction_json("slice", prediction), output_.tool);
+    put_json(output_.file, prediction_json("slice", prediction, &hidden), output_.tool);
   } else {
-    put_lines(output_.file, predictions_text(prediction));
+    put_lines(output_.file, predictions_text(prediction, &hidden));
     std::fflush(output_.file);
   }
+  hidden_.add(hidden);
 }
 
 void OnlinePredictions::print_summary(const std::string& name) const {
@@ -55,23 +58,25 @@ void OnlinePredictions::print_summary(const std::string& name) const {
   }
   const SliceSummary& summary = predictor_->summary();
   if (output_.format == OutputFormat::kJson) {
-    put_json(output_.file,
-             nlohmann::ordered_json{{"program", name},
-                                    {"event", "predictions"},
-                                    {"predicted", summary.predicted},
-                                    {"slices", summary.slices},
-                                    {"left_out", summary.left_out}},
-             output_.tool);
+    nlohmann::ordered_json object = {{"program", name},
+                                     {"event", "predictions"},
+                                     {"predicted", summary.predicted},
+                                     {"slices", summary.slices},
+                                     {"left_out", summary.left_out}};
+    hidden_.add_to(&object);
+    put_json(output_.file, object, output_.tool);
     return;
   }
   put_lines(output_.file,
             fmt::format("{}: {} predicted for other schedules, from {} slices of the run; {} "
                         "occasions were left out\n",
-                        name, summary.predicted, summary.slices, summary.left_out));
+                        name, summary.predicted, summary.slices, summary.left_out) +
+                (hidden_.hidden() > 0 ? fmt::format("  {}\n", hidden_.text()) : ""));
 }
 
 int OnlinePredictions::worse(int status) const {
-  const bool predicted = predictor_ != nullptr && predictor_->summary().predicted > 0;
+  const bool predicted =
+      predictor_ != nullptr && predictor_->summary().predicted > 0 && !hidden_.all();
   return predicted && (status == kExitClean || status == kExitInconclusive) ? kExitViolation
                                                                             : status;
 }

@@ -22,7 +22,8 @@ void add_predict_options(CLI::App& command, PredictChoice& choice);
 // What is predicted is printed as it comes.
 class OnlinePredictions {
  public:
-  OnlinePredictions(const PredictChoice& choice, const ReportOutput& output);
+  // `filter` may be nullptr.
+  OnlinePredictions(const PredictChoice& choice, const ReportOutput& output, FindingFilter* filter);
 
   // Absent where nothing is asked for.
   EventFollower* follower() { return predictor_.get(); }
@@ -34,6 +35,8 @@ class OnlinePredictions {
   void print(const Prediction& prediction);
 
   const ReportOutput output_;
+  FindingFilter* filter_;
+  HiddenFindings hidden_;  // of all slices
   std::unique_ptr<SlicePredictor> predictor_;
 };
 

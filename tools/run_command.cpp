@@ -13,6 +13,7 @@
 #include "monitor/live/run.h"
 #include "monitor/record/record.h"
 #include "tools/command.h"
+#include "tools/findings_option.h"
 #include "tools/flight_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
@@ -46,6 +47,7 @@ struct RunArguments {
   std::string report;
   FlightChoice flight;
   PredictChoice predict;
+  FindingsChoice findings;
 };
 
 RunOptions run_options(const RunArguments& options) {
@@ -65,6 +67,11 @@ RunOptions run_options(const RunArguments& options) {
 
 int run_run(const RunArguments& options) {
   const auto tell = [](const std::string& problem) { put_message(kRunTool, problem); };
+  auto filter = options.findings.filter();
+  if (!filter) {
+    tell(filter.error().to_string());
+    return kExitBadInput;
+  }
   ReportOutput output{options.output, stdout, kRunTool};
   if (!options.report.empty()) {
     output.file = std::fopen(options.report.c_str(), "we");  // the program does not inherit it
@@ -84,11 +91,11 @@ int run_run(const RunArguments& options) {
     recorded = flight->start(pid, false);
     return recorded.has_value();
   };
-  OnlinePredictions predictions(options.predict, output);
+  OnlinePredictions predictions(options.predict, output, &*filter);
+  WatchReport report(output, &*filter);
   asked.follower = predictions.follower();
   const RunResult result = run(options.command, asked, [&](const ReportedFinding& found) {
-    flight->dump();
-    print_found(found, output);
+    report.found(found, [&] { flight->dump(); });
   });
   if (!recorded) {
     tell(recorded.error().to_string());
@@ -104,7 +111,7 @@ int run_run(const RunArguments& options) {
   flight->stop("tsomon run");
   predictions.print_summary(options.command[0]);
   for (const WatchSummary& summary : result.summaries) {
-    print_watch_summary(options.command[0], summary, output);
+    report.summary(options.command[0], summary);
   }
   bool written = true;
   if (output.file != stdout) {
@@ -114,10 +121,14 @@ int run_run(const RunArguments& options) {
       tell(fmt::format("{}: is not whole, it cannot be written", options.report));
     }
   }
+  put_unused(kRunTool, *filter);
+  const int status = predictions.worse(report.exit_status());
+  if (status == kExitViolation && options.findings.error_exitcode) {
+    return *options.findings.error_exitcode;
+  }
   if (result.status != 0) {
     return result.status;
   }
-  const int status = predictions.worse(watch_exit_status(result.summaries));
   return status == kExitClean && !(result.saved && written) ? kExitEnvironment : status;
 }
 
@@ -151,6 +162,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
   add_flight_options(*command, options->flight);
   options->predict.knows_atomics = true;
   add_predict_options(*command, options->predict);
+  add_findings_options(*command, options->findings);
   add_output_option(*command, options->output);
   command->add_option("command", options->command, "The program and its arguments, after --")
       ->required()

@@ -6,26 +6,43 @@
 
 #include "monitor/explain/explain_line.h"
 #include "monitor/judge/check.h"
-#include "tools/command.h"
+#include "tools/findings_option.h"
 #include "tools/output.h"
 #include "tools/property_option.h"
 #include "tso/support/printable.h"
 #include "tso/support/work.h"
 
 namespace tsomon {
-void print_found(const ReportedFinding& found, const ReportOutput& output) {
-  if (output.format == OutputFormat::kJson) {
-    put_json(output.file, found.json(), output.tool);
-  } else {
-    put_lines(output.file, found.text() + "\n");
+bool WatchReport::found(const ReportedFinding& found, const std::function<void()>& first) {
+  nlohmann::ordered_json mark = nlohmann::ordered_json::object();
+  const bool is_hidden = hidden(found.property).mark(places_of(found.cycle), &mark);
+  if (!is_hidden) {
+    first();
   }
+  if (output_.format == OutputFormat::kJson) {
+    nlohmann::ordered_json object = found.json();
+    object.update(mark);
+    put_json(output_.file, object, output_.tool);
+  } else if (!is_hidden) {
+    put_lines(output_.file, found.text() + "\n");
+  }
+  return !is_hidden;
 }
 
-void print_watch_summary(const std::string& name, const WatchSummary& summary,
-                         const ReportOutput& output, const nlohmann::ordered_json& more) {
-  FILE* const file = output.file;
+void WatchReport::summary(const std::string& name, const WatchSummary& summary,
+                          const nlohmann::ordered_json& more) {
+  HiddenFindings& hidden = this->hidden(summary.property);
+  status_ = worse(status_, status_of(summary.verdict(), hidden, summary.complete()));
+  HiddenFindings waiting(filter_);
+  nlohmann::ordered_json deadlock;
+  if (summary.deadlock.any()) {
+    deadlock = summary.deadlock.json();
+    const bool is_hidden = waiting.mark(summary.deadlock.places(), &deadlock);
+    status_ = worse(status_, is_hidden ? kExitClean : kExitViolation);
+  }
+  FILE* const file = output_.file;
   const char* const property = property_name(summary.property);
-  if (output.format == OutputFormat::kJson) {
+  if (output_.format == OutputFormat::kJson) {
     nlohmann::ordered_json object = {{"file", name},
                                      {"events", summary.events},
                                      {"threads", summary.threads},
@@ -54,13 +71,18 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
       object["shortfalls"] = shortfalls_json(shortfalls);
     }
     if (summary.deadlock.any()) {
-      object["deadlock"] = summary.deadlock.json();
+      object["deadlock"] = std::move(deadlock);
     }
+    hidden.add_to(&object);
     object.update(more);
-    return put_json(file, object, output.tool);
+    return put_json(file, object, output_.tool);
   }
-  std::string out =
-      summary.deadlock.any() ? fmt::format("{}: {}", printable(name), summary.deadlock.text()) : "";
+  std::string out;
+  if (summary.deadlock.any()) {
+    out = fmt::format(
+        "{}: {}", printable(name),
+        waiting.all() ? "deadlock: " + waiting.text() + "\n\n" : summary.deadlock.text());
+  }
   out += fmt::format("{}: {}: {}\n", printable(name), property,
                      verdict_name(summary.verdict(), summary.property));
   out += fmt::format("  events: {}, threads: {}, units: {}\n", summary.events, summary.threads,
@@ -74,6 +96,9 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
   }
   out += fmt::format("  violations: {} ({} in all); candidates searched: {}\n", summary.found.all(),
                      summary.occurrences, summary.candidates);
+  if (const std::string left_out = hidden.text(); !left_out.empty()) {
+    out += fmt::format("  {}\n", left_out);
+  }
   if (!summary.complete()) {
     out += fmt::format(
         "  incomplete: {} events late, {} lost, {} candidates not decided, {} given up\n",
@@ -86,26 +111,6 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
                          : fmt::format("  note: {}\n", note);
   }
   put_lines(file, out);
-}
-
-int watch_exit_status(const std::vector<WatchSummary>& summaries) {
-  int status = kExitClean;
-  for (const WatchSummary& summary : summaries) {
-    if (summary.deadlock.any()) {
-      return kExitViolation;
-    }
-    switch (summary.verdict()) {
-      case Verdict::kPossible:
-      case Verdict::kDefinite:
-        return kExitViolation;
-      case Verdict::kInconclusive:
-        status = kExitInconclusive;
-        break;
-      case Verdict::kClean:
-        break;
-    }
-  }
-  return status;
 }
 
 std::vector<WatchOptions> watches_of(const std::vector<std::string>& names,

@@ -2,11 +2,16 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "monitor/findings/finding_filter.h"
 #include "monitor/judge/watch.h"
+#include "tools/command.h"
 #include "tools/output_option.h"
 
 namespace tsomon {
@@ -17,13 +22,31 @@ struct ReportOutput {
   std::string tool;  // "tsomon run"
 };
 
-void print_found(const ReportedFinding& found, const ReportOutput& output);
-// `more`: fields that the object ends with.
-void print_watch_summary(const std::string& name, const WatchSummary& summary,
-                         const ReportOutput& output,
-                         const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
-// Of all properties: a violation of one counts more than that another was not decided.
-int watch_exit_status(const std::vector<WatchSummary>& summaries);
+// What is found is told as it comes; what the filter hides is told to programs alone, marked.
+class WatchReport {
+ public:
+  // `filter` may be nullptr.
+  WatchReport(ReportOutput output, FindingFilter* filter)
+      : output_(std::move(output)), filter_(filter) {}
+
+  // Whether it counts: nothing hides it. If so `first` is called before it is told.
+  bool found(const ReportedFinding& found, const std::function<void()>& first);
+  // At the end. `more`: fields that the object ends with.
+  void summary(const std::string& name, const WatchSummary& summary,
+               const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
+  // Of all properties that were summed up: a violation of one counts more than that another was not decided.
+  int exit_status() const { return status_; }
+
+ private:
+  HiddenFindings& hidden(Property property) {
+    return hidden_.try_emplace(property, filter_).first->second;
+  }
+
+  const ReportOutput output_;
+  FindingFilter* filter_;
+  std::map<Property, HiddenFindings> hidden_;  // what was found
+  int status_ = kExitClean;
+};
 
 // One for each name, with these orders.
 std::vector<WatchOptions> watches_of(const std::vector<std::string>& names,

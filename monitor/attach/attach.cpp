@@ -132,8 +132,8 @@ class Session {
     merged_ = std::make_unique<MergedWatch>(
         symbols_, watches,
         [this](const ReportedFinding& found) {
-          violation_ = true;
           report_(found);
+          violation_ = violation_ || (options_.until && options_.until());
         },
         [this](const EventBlock& block, const std::vector<EventLoss>& losses) {
           saved_->add(block, losses);
@@ -233,7 +233,7 @@ class Session {
       }
       const int64_t now = hit_clock();
       take_hits(now - kSlack);
-      if (violation_ && options_.until_violation) {
+      if (violation_) {
         summary_.ended = "a violation was found";
       } else if (options_.duration > 0 &&
                  static_cast<double>(now - start) > options_.duration * 1e9) {
@@ -532,10 +532,10 @@ class Session {
   std::optional<Overhead> overhead_;  // nothing: no bound
   std::vector<uint64_t> hits_before_;
   uint64_t watch_hits_before_ = 0;
-  bool watching_ = false;  // there are watch points
-  bool alone_ = false;     // the process had one thread and no shared memory at the start
-  int64_t code_seen_ = 0;  // PerfRings::code_mapped() at the last look
-  bool violation_ = false;
+  bool watching_ = false;   // there are watch points
+  bool alone_ = false;      // the process had one thread and no shared memory at the start
+  int64_t code_seen_ = 0;   // PerfRings::code_mapped() at the last look
+  bool violation_ = false;  // that ends the session
   bool incomplete_ = false;
 };
 

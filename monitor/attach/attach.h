@@ -38,7 +38,8 @@ struct AttachOptions {
   std::vector<WatchOptions> watches = {WatchOptions()};  // one for each property
   PlanRequest plan;
   double duration = 0;  // seconds; 0: no end
-  bool until_violation = false;
+  // Asked when a finding was reported: true ends the session. May be empty.
+  std::function<bool()> until;
   double max_overhead = 0;  // percent of the processor time of the process; 0: no bound
   Values values = Values::kNone;
   std::vector<std::string> modules;   // files that the process may load later: probed in advance

@@ -158,8 +158,8 @@ ReportedCycle contradiction_of(const CheckedConsistency& checked) {
 
 }  // namespace
 
-nlohmann::ordered_json consistency_json(const std::string& file,
-                                        const CheckedConsistency& checked) {
+nlohmann::ordered_json consistency_json(const std::string& file, const CheckedConsistency& checked,
+                                        HiddenFindings* hidden) {
   const ConsistencyReport& report = checked.report;
   nlohmann::ordered_json object = {{"file", file}};
   if (checked.test) {
@@ -184,6 +184,9 @@ nlohmann::ordered_json consistency_json(const std::string& file,
     }
     object["accesses"] = std::move(accesses);
     object["fingerprint"] = fingerprint(cycle);
+    if (hidden != nullptr) {
+      hidden->mark(places_of(cycle), &object);
+    }
   }
   if (!report.witness.empty() && report.verdict == ConsistencyVerdict::kTso) {
     auto steps = nlohmann::ordered_json::array();
@@ -198,7 +201,7 @@ nlohmann::ordered_json consistency_json(const std::string& file,
   return object;
 }
 
-std::string consistency_text(const CheckedConsistency& checked) {
+std::string consistency_text(const CheckedConsistency& checked, HiddenFindings* hidden) {
   const ConsistencyReport& report = checked.report;
   std::string out =
       fmt::format("{}{}: consistency: {}\n", printable(checked.input),
@@ -207,6 +210,10 @@ std::string consistency_text(const CheckedConsistency& checked) {
                      threads_with_events(checked.trace), report.decisions);
   for (const std::string& note : report.notes) {
     out += fmt::format("  note: {}\n", printable(note));
+  }
+  if (!report.contradiction.empty() && hidden != nullptr &&
+      hidden->hide(places_of(contradiction_of(checked)))) {
+    return out + fmt::format("  {}\n", hidden->text());
   }
   if (!report.contradiction.empty()) {
     const bool alone = report.contradiction.size() == 1;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "monitor/findings/finding_filter.h"
 #include "monitor/input/load.h"
 #include "offline/consistency/consistency.h"
 
@@ -36,8 +37,9 @@ Result<bool> check_consistency_of(const std::string& path, InputFormat format,
 // "sc", "tso", "inconsistent" or "inconclusive".
 const char* consistency_name(ConsistencyVerdict verdict);
 
-// `file` as the user named it.
-nlohmann::ordered_json consistency_json(const std::string& file, const CheckedConsistency& checked);
-std::string consistency_text(const CheckedConsistency& checked);
+// `file` as the user named it. `hidden` is told of what was found, and says whether it is shown.
+nlohmann::ordered_json consistency_json(const std::string& file, const CheckedConsistency& checked,
+                                        HiddenFindings* hidden = nullptr);
+std::string consistency_text(const CheckedConsistency& checked, HiddenFindings* hidden = nullptr);
 
 }  // namespace tsomon

@@ -42,6 +42,13 @@ std::string fingerprint_of(const History& history, const linearizability::Violat
   return hash_name(all);
 }
 
+// Calls have no places in the code.
+FindingPlaces places_of(const History& history, const linearizability::Violation& violation) {
+  FindingPlaces places;
+  places.fingerprint = fingerprint_of(history, violation);
+  return places;
+}
+
 std::string object_text(const History& history, const linearizability::Violation& violation) {
   std::string text = linearizability::kind_name(violation.kind);
   if (!violation.object.empty()) {
@@ -132,7 +139,8 @@ Result<CheckedLinearizability> check_linearizability_of(const std::string& path,
 }
 
 nlohmann::ordered_json linearizability_json(const std::string& file,
-                                            const CheckedLinearizability& checked) {
+                                            const CheckedLinearizability& checked,
+                                            HiddenFindings* hidden) {
   const linearizability::Report& report = checked.report;
   const History& history = checked.history;
   nlohmann::ordered_json object = {
@@ -174,6 +182,9 @@ nlohmann::ordered_json linearizability_json(const std::string& file,
     }
     object["minimal_operations"] = std::move(operations);
     object["fingerprint"] = fingerprint_of(history, violation);
+    if (hidden != nullptr) {
+      hidden->mark(places_of(history, violation), &object);
+    }
   }
   if (!report.linearization.empty()) {
     auto operations = nlohmann::ordered_json::array();
@@ -188,7 +199,7 @@ nlohmann::ordered_json linearizability_json(const std::string& file,
   return object;
 }
 
-std::string linearizability_text(const CheckedLinearizability& checked) {
+std::string linearizability_text(const CheckedLinearizability& checked, HiddenFindings* hidden) {
   const linearizability::Report& report = checked.report;
   const History& history = checked.history;
   std::string out = fmt::format("{}: linearizability: {}\n", printable(checked.input),
@@ -200,7 +211,10 @@ std::string linearizability_text(const CheckedLinearizability& checked) {
   for (const std::string& note : report.notes) {
     out += fmt::format("  note: {}\n", printable(note));
   }
-  if (report.violation) {
+  if (report.violation && hidden != nullptr &&
+      hidden->hide(places_of(history, *report.violation))) {
+    out += fmt::format("  {}\n", hidden->text());
+  } else if (report.violation) {
     out += violation_text(history, *report.violation);
   }
   if (!report.linearization.empty()) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "decoders/histories/reader.h"
+#include "monitor/findings/finding_filter.h"
 #include "offline/linearizability/check.h"
 
 namespace tsomon {
@@ -25,9 +26,11 @@ Result<CheckedLinearizability> check_linearizability_of(const std::string& path,
                                                         HistoryFormat format,
                                                         const linearizability::Options& options);
 
-// `file` as the user named it.
+// `file` as the user named it. `hidden` is told of what was found, and says whether it is shown.
 nlohmann::ordered_json linearizability_json(const std::string& file,
-                                            const CheckedLinearizability& checked);
-std::string linearizability_text(const CheckedLinearizability& checked);
+                                            const CheckedLinearizability& checked,
+                                            HiddenFindings* hidden = nullptr);
+std::string linearizability_text(const CheckedLinearizability& checked,
+                                 HiddenFindings* hidden = nullptr);
 
 }  // namespace tsomon

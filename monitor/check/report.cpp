@@ -15,9 +15,13 @@ class Report {
  public:
   Report(const std::string& input, const Symbols& symbols, const CheckReport& report,
          const ReportChoice& choice)
-      : input_(input), symbols_(symbols), report_(report), choice_(choice) {}
+      : input_(input),
+        symbols_(symbols),
+        report_(report),
+        choice_(choice),
+        hidden_(choice.hidden != nullptr ? *choice.hidden : nothing_hidden_) {}
 
-  nlohmann::ordered_json json() const {
+  nlohmann::ordered_json json() {
     nlohmann::ordered_json object = {{"file", input_},
                                      {"events", report_.events},
                                      {"threads", report_.threads},
@@ -34,11 +38,13 @@ class Report {
     if (report_.violations() > 0) {
       object["violations"] = report_.violations();
     }
+    const std::vector<nlohmann::ordered_json> marks = marked();
     if (!report_.findings.empty()) {
-      in_words(report_.findings.front(), true).add_to(&object);
+      in_words(report_.findings[first_shown(marks)], true).add_to(&object);
     }
+    hidden_.add_to(&object);
     if (choice_.all) {
-      object["findings"] = findings_json();
+      object["findings"] = findings_json(marks);
     }
     if (!report_.unfenced.empty()) {
       auto& units = object["unfenced_units"] = nlohmann::ordered_json::array();
@@ -62,7 +68,7 @@ class Report {
     return object;
   }
 
-  std::string text() const {
+  std::string text() {
     std::string out =
         fmt::format("{}: {}: {}\n", printable(input_), property_name(report_.property), headline());
     out += fmt::format("  events: {}, threads: {}, units: {}; groups of units searched: {}\n",
@@ -80,11 +86,19 @@ class Report {
       out += fmt::format("  note: {}\n", printable(note));
     }
     const auto& findings = report_.findings;
-    const size_t shown = choice_.all ? findings.size() : std::min<size_t>(1, findings.size());
-    for (size_t i = 0; i < shown; ++i) {
+    const std::vector<nlohmann::ordered_json> marks = marked();
+    if (const std::string hidden = hidden_.text(); !hidden.empty()) {
+      out += fmt::format("  {}\n", hidden);
+    }
+    size_t shown = 0;
+    for (size_t i = 0; i < findings.size() && (choice_.all || shown == 0); ++i) {
+      if (is_hidden(marks[i])) {
+        continue;
+      }
+      ++shown;
       out += fmt::format("\nviolation {} of {} ({}):\n", i + 1, report_.violations(),
                          verdict_name(verdict_of(findings[i])));
-      const ReportedFinding words = in_words(findings[i], i < kMostExplained);
+      const ReportedFinding words = in_words(findings[i], shown <= kMostExplained);
       out += fmt::format("  {}:\n{}", words.size_text(), words.body());
     }
     const std::string fences = unfenced_text(unfenced());
@@ -119,11 +133,37 @@ class Report {
     return words;
   }
 
-  nlohmann::ordered_json findings_json() const {
+  // Of each finding what says whether it is hidden.
+  std::vector<nlohmann::ordered_json> marked() {
+    std::vector<nlohmann::ordered_json> marks;
+    for (const Finding& each : report_.findings) {
+      auto& mark = marks.emplace_back(nlohmann::ordered_json::object());
+      if (hidden_.asked()) {
+        hidden_.mark(places_of(reported(each, report_.property, symbols_, choice_.names,
+                                        ListedAccesses::kOnCycle)
+                                   .cycle),
+                     &mark);
+      }
+    }
+    hidden_.show(report_.more.all());
+    return marks;
+  }
+
+  static bool is_hidden(const nlohmann::ordered_json& mark) {
+    return mark.contains("suppressed_by");
+  }
+
+  static size_t first_shown(const std::vector<nlohmann::ordered_json>& marks) {
+    const auto shown = std::find_if_not(marks.begin(), marks.end(), is_hidden);
+    return shown == marks.end() ? 0 : static_cast<size_t>(shown - marks.begin());
+  }
+
+  nlohmann::ordered_json findings_json(const std::vector<nlohmann::ordered_json>& marks) const {
     auto findings = nlohmann::ordered_json::array();
     for (const Finding& each : report_.findings) {
       nlohmann::ordered_json object = {{"verdict", verdict_name(verdict_of(each))}};
       in_words(each, findings.size() < kMostExplained).add_to(&object);
+      object.update(marks[findings.size()]);
       findings.push_back(std::move(object));
     }
     return findings;
@@ -154,6 +194,8 @@ class Report {
   const Symbols& symbols_;
   const CheckReport& report_;
   const ReportChoice& choice_;
+  HiddenFindings nothing_hidden_;
+  HiddenFindings& hidden_;
 };
 
 }  // namespace

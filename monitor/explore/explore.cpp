@@ -400,28 +400,13 @@ class Explorer {
                           at_->process().split_words()});
   }
 
-  struct Key {
-    std::string text;
-    std::vector<std::string> locations;
-  };
-  Key key_of(const Found& found) {
-    Key key;
-    for (const uint64_t pc : found.places) {
-      std::string text = place(pc);
-      if (std::find(key.locations.begin(), key.locations.end(), text) == key.locations.end()) {
-        key.locations.push_back(std::move(text));
-      }
-    }
-    std::vector<std::string> sorted = key.locations;
-    std::sort(sorted.begin(), sorted.end());
-    key.text = fmt::format("{}\x1f{}\x1f{}", found.kind, found.message.empty() ? "" : found.message,
-                           fmt::join(sorted, "\x1f"));
-    return key;
+  FoundKey key_of(const Found& found) {
+    return explore::key_of(found, [this](uint64_t pc) { return place(pc); });
   }
 
   void report(const NextRun& next, const Found& found, const std::string& outcome) {
     ++reported_;
-    const Key key = key_of(found);
+    const FoundKey key = key_of(found);
     const auto known = keys_.find(key.text);
     if (known == keys_.end()) {
       if (result_.findings.size() >= kMaxFindings) {
@@ -433,7 +418,9 @@ class Explorer {
       finding.kind = found.kind;
       finding.text = found.text + (found.message.empty() ? "" : ": " + found.message);
       finding.locations = key.locations;
-      finding.fingerprint = hash_name(key.text);
+      finding.fingerprint = fingerprint(key);
+      finding.places = places_of(found, key, symbols_,
+                                 [this](uint32_t number) { return at_->process().label(number); });
       finding.outcome = outcome;
       finding.classes = 1;
       finding.history = found.history;

@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "monitor/findings/finding_filter.h"
 #include "offline/explore/program.h"
 #include "offline/linearizability/operation.h"
 #include "offline/linearizability/sequential.h"
@@ -69,6 +70,7 @@ struct ExploreFinding {
   std::string schedule;
   std::vector<std::string> locations;
   std::string fingerprint;
+  FindingPlaces places;
   std::string outcome;
   std::vector<std::string> history;  // of linearizability: the smallest part that has no order
   std::string trace;     // of serializability and robustness: the execution, as a text trace
@@ -104,9 +106,12 @@ struct Exploration {
 // Progress: called now and then with what there is so far.
 Result<Exploration> explore(const ExploreOptions& options);
 
-std::string exploration_text(const Exploration& exploration, const ExploreOptions& options);
+// `hidden` is told of all findings, and says which are not shown.
+std::string exploration_text(const Exploration& exploration, const ExploreOptions& options,
+                             HiddenFindings* hidden = nullptr);
 nlohmann::ordered_json exploration_json(const Exploration& exploration,
-                                        const ExploreOptions& options);
+                                        const ExploreOptions& options,
+                                        HiddenFindings* hidden = nullptr);
 const char* strategy_text(Strategy strategy);
 
 }  // namespace tsomon::explore

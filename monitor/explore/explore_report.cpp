@@ -16,7 +16,8 @@ std::string replay_text(const Exploration& exploration, const ExploreFinding& fi
 
 }  // namespace
 
-std::string exploration_text(const Exploration& exploration, const ExploreOptions& options) {
+std::string exploration_text(const Exploration& exploration, const ExploreOptions& options,
+                             HiddenFindings* hidden) {
   std::string text = fmt::format(
       "{}: {} under {}: {}{}\n  executions: {}, classes: {}, blocked: {}, redundant: {}\n",
       printable(exploration.program), strategy_text(options.strategy),
@@ -41,6 +42,9 @@ std::string exploration_text(const Exploration& exploration, const ExploreOption
                         count == 1 ? "" : "es");
   }
   for (const ExploreFinding& finding : exploration.findings) {
+    if (hidden != nullptr && hidden->hide(finding.places)) {
+      continue;
+    }
     text += fmt::format("{}: {} ({} class{})\n", finding.kind, printable(finding.text),
                         finding.classes, finding.classes == 1 ? "" : "es");
     for (const std::string& location : finding.locations) {
@@ -57,6 +61,9 @@ std::string exploration_text(const Exploration& exploration, const ExploreOption
     }
     text += fmt::format("  --replay '{}'\n", printable(replay_text(exploration, finding)));
   }
+  if (hidden != nullptr && hidden->hidden() > 0) {
+    text += hidden->text() + "\n";
+  }
   for (const std::string& note : exploration.notes) {
     text += fmt::format("not complete: {}\n", printable(note));
   }
@@ -64,7 +71,7 @@ std::string exploration_text(const Exploration& exploration, const ExploreOption
 }
 
 nlohmann::ordered_json exploration_json(const Exploration& exploration,
-                                        const ExploreOptions& options) {
+                                        const ExploreOptions& options, HiddenFindings* hidden) {
   auto outcomes = nlohmann::ordered_json::object();
   for (const auto& [outcome, count] : exploration.outcomes) {
     outcomes[outcome] = count;
@@ -88,6 +95,9 @@ nlohmann::ordered_json exploration_json(const Exploration& exploration,
     if (!finding.history.empty()) {
       findings.back()["history"] = finding.history;
     }
+    if (hidden != nullptr) {
+      hidden->mark(finding.places, &findings.back());
+    }
   }
   nlohmann::ordered_json json = {{"program", exploration.program},
                                  {"model", options.model == Model::kTso ? "tso" : "sc"},
@@ -104,6 +114,9 @@ nlohmann::ordered_json exploration_json(const Exploration& exploration,
                                  {"forked", exploration.forked},
                                  {"forked_because", exploration.forked_because},
                                  {"seconds", exploration.seconds}};
+  if (hidden != nullptr) {
+    hidden->add_to(&json);
+  }
   if (exploration.clients != 0) {
     json["clients"] = exploration.clients;
     json["client"] = exploration.client.empty() ? nlohmann::ordered_json()

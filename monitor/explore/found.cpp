@@ -9,6 +9,7 @@
 
 #include "monitor/explore/idle_attempts.h"
 #include "offline/explore/class_properties.h"
+#include "tso/support/text_hash.h"
 
 namespace tsomon::explore {
 namespace {
@@ -33,11 +34,33 @@ std::vector<uint64_t> writes_read_late(const Graph& graph) {
   return places;
 }
 
-Found found_cycle(const Graph& graph, const std::vector<UnitEdge>& cycle) {
+// Of the outermost unit that the event is in; nothing: it is in none.
+std::optional<uint32_t> unit_label(const GraphEvent& event, const std::vector<Mark>& marks) {
+  uint32_t depth = 0;
+  uint32_t label = 0;
+  for (const Mark& mark : marks) {
+    if (mark.thread != event.thread || mark.operation > event.operation ||
+        !is_unit_mark(mark.kind)) {
+      continue;
+    }
+    if (mark.kind == MarkKind::kUnitBegin) {
+      label = depth++ == 0 ? mark.value : label;
+    } else if (depth > 0) {
+      --depth;
+    }
+  }
+  return depth > 0 ? std::optional(label) : std::nullopt;
+}
+
+Found found_cycle(const Graph& graph, const std::vector<Mark>& marks,
+                  const std::vector<UnitEdge>& cycle) {
   Found found{"serializability", fmt::format("a cycle of {} units:", cycle.size()), {}, {}};
   for (const UnitEdge& edge : cycle) {
     found.places.push_back(graph.events[edge.from].pc);
     found.places.push_back(graph.events[edge.to].pc);
+    if (const auto label = unit_label(graph.events[edge.from], marks)) {
+      found.labels.push_back(*label);
+    }
     found.text +=
         fmt::format(" T{} before T{} ({});", graph.events[edge.from].thread,
                     graph.events[edge.to].thread, edge.conflict ? "conflict" : "program order");
@@ -47,6 +70,37 @@ Found found_cycle(const Graph& graph, const std::vector<UnitEdge>& cycle) {
 }
 
 }  // namespace
+
+FoundKey key_of(const Found& found, const std::function<std::string(uint64_t)>& place) {
+  FoundKey key;
+  for (const uint64_t pc : found.places) {
+    std::string text = place(pc);
+    if (std::find(key.locations.begin(), key.locations.end(), text) == key.locations.end()) {
+      key.locations.push_back(std::move(text));
+    }
+  }
+  std::vector<std::string> sorted = key.locations;
+  std::sort(sorted.begin(), sorted.end());
+  key.text = fmt::format("{}\x1f{}\x1f{}", found.kind, found.message, fmt::join(sorted, "\x1f"));
+  return key;
+}
+
+std::string fingerprint(const FoundKey& key) { return hash_name(key.text); }
+
+FindingPlaces places_of(const Found& found, const FoundKey& key, Symboliser& symbols,
+                        const std::function<std::string(uint32_t)>& label) {
+  FindingPlaces places;
+  places.fingerprint = fingerprint(key);
+  for (const uint64_t pc : found.places) {
+    if (pc != 0) {
+      places.add(symbols.place(pc));
+    }
+  }
+  for (const uint32_t number : found.labels) {
+    places.units.push_back(label(number));
+  }
+  return places;
+}
 
 Found found_crash(const Run& run, const std::string& error_output) {
   if (run.signal == 0) {
@@ -165,7 +219,7 @@ std::vector<Found> violated_properties(const Graph& graph, const Run& run, Model
       cycle = unit_cycle(without_idle_attempts(graph, units, place), model, units);
     }
     if (cycle) {
-      all.push_back(found_cycle(graph, *cycle));
+      all.push_back(found_cycle(graph, run.marks, *cycle));
     }
   }
   return all;

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "monitor/findings/finding_places.h"
+#include "monitor/process/symbols.h"
 #include "offline/explore/execution_graph.h"
 
 namespace tsomon::explore {
@@ -21,7 +23,20 @@ struct Found {
   std::vector<uint64_t> places;        // instruction pointers
   std::vector<std::string> history{};  // of linearizability: calls that have no order
   std::vector<Choice> schedule{};      // that shows it; empty: that of the run
+  std::vector<uint32_t> labels{};      // of the units of a cycle
 };
+
+// By which findings are told apart: the same has the same text.
+struct FoundKey {
+  std::string text;
+  std::vector<std::string> locations;  // each once
+};
+// `place`: the text of an instruction's place.
+FoundKey key_of(const Found& found, const std::function<std::string(uint64_t)>& place);
+std::string fingerprint(const FoundKey& key);
+// `label`: the text of a unit's.
+FindingPlaces places_of(const Found& found, const FoundKey& key, Symboliser& symbols,
+                        const std::function<std::string(uint32_t)>& label);
 
 // The runs ended so: End::kCrashed, kExited, kStuck.
 Found found_crash(const Run& run, const std::string& error_output);

@@ -77,4 +77,17 @@ std::string fingerprint(const ReportedCycle& cycle) {
   return hash_name(all);
 }
 
+std::string fingerprint(const std::vector<ReportedAccess>& accesses) {
+  ReportedCycle cycle;
+  cycle.of_events = true;
+  cycle.accesses = accesses;
+  for (size_t at = 0; at < accesses.size(); ++at) {
+    ReportedStep step;
+    step.from = at;
+    step.to = (at + 1) % accesses.size();
+    cycle.steps.push_back(step);
+  }
+  return fingerprint(cycle);
+}
+
 }  // namespace tsomon

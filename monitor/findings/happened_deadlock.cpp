@@ -1,5 +1,8 @@
 #include "monitor/findings/happened_deadlock.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "monitor/findings/event_text.h"
@@ -57,6 +60,31 @@ std::string HappenedDeadlock::text() const {
   return out + "\n";
 }
 
+FindingPlaces HappenedDeadlock::places() const {
+  std::vector<ReportedAccess> waits;
+  for (const Thread& thread : threads) {
+    waits.push_back(thread.wait);
+  }
+  // In every run the same, however many threads wait at one place.
+  const auto key = [](const ReportedAccess& wait) {
+    return std::pair(wait.place.text, wait.address ? std::string() : wait.operand);
+  };
+  std::sort(waits.begin(), waits.end(),
+            [&](const ReportedAccess& a, const ReportedAccess& b) { return key(a) < key(b); });
+  waits.erase(std::unique(waits.begin(), waits.end(),
+                          [&](const ReportedAccess& a, const ReportedAccess& b) {
+                            return key(a) == key(b);
+                          }),
+              waits.end());
+  FindingPlaces places = places_of(waits);
+  for (const Thread& thread : threads) {
+    for (const ReportedAccess& held : thread.holds) {
+      places.add(held.place);
+    }
+  }
+  return places;
+}
+
 nlohmann::ordered_json HappenedDeadlock::json() const {
   auto all = nlohmann::ordered_json::array();
   const auto lock_json = [](const ReportedAccess& access) {
@@ -87,7 +115,7 @@ nlohmann::ordered_json HappenedDeadlock::json() const {
                    {"holds", std::move(holds)},
                    {"waits_for", std::move(waits)}});
   }
-  return {{"threads", std::move(all)}};
+  return {{"threads", std::move(all)}, {"fingerprint", places().fingerprint}};
 }
 
 HappenedDeadlock happened_deadlock(const std::vector<StuckThread>& stuck, const Symbols& symbols,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "monitor/findings/finding_places.h"
 #include "monitor/findings/last_waits.h"
 #include "monitor/findings/reported_cycle.h"
 #include "tso/support/result.h"
@@ -26,6 +27,8 @@ struct HappenedDeadlock {
   std::vector<Thread> threads;  // of a circle, each waits for the next
 
   bool any() const { return !threads.empty(); }
+  // Where the threads wait, which the fingerprint is made of, and where they took what they hold.
+  FindingPlaces places() const;
   std::string text() const;  // several lines; empty: none
   nlohmann::ordered_json json() const;
 };

@@ -97,6 +97,8 @@ struct ReportedCycle {
 };
 
 std::string fingerprint(const ReportedCycle& cycle);
+// Of accesses that are no cycle of units: the same, wherever they begin.
+std::string fingerprint(const std::vector<ReportedAccess>& accesses);
 
 // Adds `cycle`, `witness`, `accesses` and `fingerprint`.
 void add_cycle_json(const ReportedCycle& cycle, nlohmann::ordered_json* object);

@@ -13,6 +13,7 @@
 
 #include "monitor/events/address_coverage.h"
 #include "monitor/findings/basis.h"
+#include "monitor/findings/finding_filter.h"
 #include "monitor/findings/reported_cycle.h"
 #include "monitor/judge/fence_advice.h"
 #include "tso/check/analysis.h"
@@ -83,7 +84,8 @@ std::string selection_text(const Selection& selection);
 // How the findings of a report are named and how many of them it shows.
 struct ReportChoice {
   ReportNames names;
-  bool all = false;  // every finding, not only the first; in JSON as an array
+  bool all = false;                  // every finding, not only the first; in JSON as an array
+  HiddenFindings* hidden = nullptr;  // is told of all findings, and says which are not shown
 };
 
 // One object.

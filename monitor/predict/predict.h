@@ -21,6 +21,7 @@
 
 #include "monitor/events/event_source.h"
 #include "monitor/findings/basis.h"
+#include "monitor/findings/finding_filter.h"
 #include "monitor/findings/last_waits.h"
 #include "offline/predict/atomicity.h"
 #include "offline/predict/deadlocks.h"
@@ -95,8 +96,9 @@ Result<Prediction> predict_input(const std::string& path, InputFormat format,
 // Predicts from a source that nothing was read from.
 Result<Prediction> predict_source(EventSource& source, const PredictOptions& options);
 
-// What it has found, without counts and notes.
-std::string predictions_text(const Prediction& prediction);
+// What it has found, without counts and notes. `hidden`, here and below, is told of all findings, and says which are
+// not shown.
+std::string predictions_text(const Prediction& prediction, HiddenFindings* hidden = nullptr);
 // The fingerprint is made of the places of the events, so it is the same in every run.
 std::string prediction_fingerprint(const Prediction& prediction, const predict::Race& race);
 std::string prediction_fingerprint(const Prediction& prediction, const predict::Deadlock& deadlock);
@@ -104,7 +106,8 @@ std::string prediction_fingerprint(const Prediction& prediction,
                                    const predict::AtomicityViolation& violation);
 std::string prediction_fingerprint(const Prediction& prediction, const predict::UseAfterEnd& use);
 
-std::string prediction_text(const Prediction& prediction);
-nlohmann::ordered_json prediction_json(const std::string& file, const Prediction& prediction);
+std::string prediction_text(const Prediction& prediction, HiddenFindings* hidden = nullptr);
+nlohmann::ordered_json prediction_json(const std::string& file, const Prediction& prediction,
+                                       HiddenFindings* hidden = nullptr);
 
 }  // namespace tsomon

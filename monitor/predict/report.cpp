@@ -42,19 +42,6 @@ ReportedAccess access_of(const Prediction& prediction, uint32_t event) {
   return reported_access(prediction.line(event), there, trace.symbols, prediction.names);
 }
 
-std::string fingerprint_of(const std::vector<ReportedAccess>& accesses) {
-  ReportedCycle cycle;
-  cycle.of_events = true;
-  cycle.accesses = accesses;
-  for (size_t at = 0; at < accesses.size(); ++at) {
-    ReportedStep step;
-    step.from = at;
-    step.to = (at + 1) % accesses.size();
-    cycle.steps.push_back(step);
-  }
-  return fingerprint(cycle);
-}
-
 // The store was issued before, and this is not right after that.
 bool late_commit(const std::vector<uint32_t>& witness, size_t at) {
   return (witness[at] & predict::kCommit) != 0 &&
@@ -154,7 +141,7 @@ nlohmann::ordered_json entry_json(const Prediction& prediction, const std::vecto
                                   {"accesses", std::move(described)},
                                   {"distance", distance},
                                   {"tier", tier_name(tier)},
-                                  {"fingerprint", fingerprint_of(accesses)},
+                                  {"fingerprint", fingerprint(accesses)},
                                   {"witness", nullptr}};
   const auto lines = [&](const std::vector<uint32_t>& order) {
     std::vector<uint64_t> all;
@@ -200,47 +187,109 @@ const char* verdict_name(const Prediction& prediction) {
   return prediction.found() ? "predicted" : prediction.complete() ? "none" : "inconclusive";
 }
 
-std::string fingerprint_of_events(const Prediction& prediction,
-                                  const std::vector<uint32_t>& events) {
+std::vector<ReportedAccess> reported_of(const Prediction& prediction,
+                                        const std::vector<uint32_t>& events) {
   std::vector<ReportedAccess> accesses;
   accesses.reserve(events.size());
   for (const uint32_t event : events) {
     accesses.push_back(access_of(prediction, event));
   }
-  return fingerprint_of(accesses);
+  return accesses;
+}
+
+// What each kind of prediction is made of.
+std::vector<uint32_t> events_of(const predict::Race& race) { return {race.first, race.second}; }
+std::vector<uint32_t> events_of(const predict::Deadlock& deadlock) { return deadlock.requests; }
+std::vector<uint32_t> events_of(const predict::AtomicityViolation& violation) {
+  return accesses_of(violation);
+}
+std::vector<uint32_t> events_of(const predict::UseAfterEnd& use) { return {use.end, use.use}; }
+
+template <typename Found>
+FindingPlaces found_places(const Prediction& prediction, const Found& found) {
+  return places_of(reported_of(prediction, events_of(found)));
+}
+FindingPlaces found_places(const Prediction& prediction, const predict::Deadlock& deadlock) {
+  FindingPlaces places = places_of(reported_of(prediction, deadlock.requests));
+  for (const ReportedAccess& held : reported_of(prediction, deadlock.holders)) {
+    places.add(held.place);
+  }
+  return places;
+}
+FindingPlaces found_places(const Prediction& prediction,
+                           const predict::AtomicityViolation& violation) {
+  FindingPlaces places = places_of(reported_of(prediction, accesses_of(violation)));
+  if (std::string label = label_of(prediction, violation); !label.empty()) {
+    places.units.push_back(std::move(label));
+  }
+  return places;
 }
 
 }  // namespace
 
 std::string prediction_fingerprint(const Prediction& prediction, const predict::Race& race) {
-  return fingerprint_of_events(prediction, {race.first, race.second});
+  return fingerprint(reported_of(prediction, events_of(race)));
 }
 std::string prediction_fingerprint(const Prediction& prediction,
                                    const predict::Deadlock& deadlock) {
-  return fingerprint_of_events(prediction, deadlock.requests);
+  return fingerprint(reported_of(prediction, events_of(deadlock)));
 }
 std::string prediction_fingerprint(const Prediction& prediction,
                                    const predict::AtomicityViolation& violation) {
-  return fingerprint_of_events(prediction, accesses_of(violation));
+  return fingerprint(reported_of(prediction, events_of(violation)));
 }
 std::string prediction_fingerprint(const Prediction& prediction, const predict::UseAfterEnd& use) {
-  return fingerprint_of_events(prediction, {use.end, use.use});
+  return fingerprint(reported_of(prediction, events_of(use)));
 }
 
 namespace {
 
+// What is told of a prediction, and what is not.
+struct Listing {
+  explicit Listing(HiddenFindings* hiding) : hidden(hiding != nullptr ? *hiding : nothing_hidden) {}
+
+  HiddenFindings nothing_hidden;
+  HiddenFindings& hidden;
+  uint64_t left_out = 0;
+};
+
 // Describes what was found, one after the other. Once a stop has been asked for, whose answer must not take seconds, only
 // the first ones; how many were left out is counted.
 template <typename Found, typename Describe>
-void for_each_listed(const std::vector<Found>& all, uint64_t* left_out, const Describe& describe) {
+void for_each_listed(const std::vector<Found>& all, Listing* listing, const Describe& describe) {
   constexpr size_t kListedWhenStopped = 1000;
   for (size_t at = 0; at < all.size(); ++at) {
     if (at >= kListedWhenStopped && stop_asked()) {
-      *left_out += all.size() - at;
+      listing->left_out += all.size() - at;
+      listing->hidden.show(all.size() - at);
       return;
     }
     describe(all[at]);
   }
+}
+
+// Of those that are hidden nothing.
+template <typename Found, typename Describe>
+void for_each_shown(const Prediction& prediction, const std::vector<Found>& all, Listing* listing,
+                    const Describe& describe) {
+  for_each_listed(all, listing, [&](const Found& found) {
+    if (!listing->hidden.asked()) {
+      listing->hidden.show(1);
+      describe(found);
+    } else if (!listing->hidden.hide(found_places(prediction, found))) {
+      describe(found);
+    }
+  });
+}
+
+// The entry as it is, and whether it is hidden.
+template <typename Found>
+nlohmann::ordered_json marked(const Prediction& prediction, const Found& found,
+                              nlohmann::ordered_json entry, Listing* listing) {
+  if (listing->hidden.asked()) {
+    listing->hidden.mark(found_places(prediction, found), &entry);
+  }
+  return entry;
 }
 
 std::string left_out_note(uint64_t left_out) {
@@ -251,90 +300,92 @@ std::string left_out_text(uint64_t left_out) {
   return left_out == 0 ? "" : "note: " + left_out_note(left_out) + "\n";
 }
 
-std::string races_text(const Prediction& prediction, uint64_t* left_out) {
+std::string races_text(const Prediction& prediction, Listing* listing) {
   std::string text;
-  for_each_listed(prediction.races.races, left_out, [&](const Race& race) {
+  for_each_shown(prediction, prediction.races.races, listing, [&](const Race& race) {
     text +=
         "race:\n" + accesses_text(prediction, {race.first, race.second}, race.witness, race.brief);
   });
   return text;
 }
 
-std::string deadlocks_text(const Prediction& prediction, uint64_t* left_out) {
+std::string deadlocks_text(const Prediction& prediction, Listing* listing) {
   std::string text;
-  for_each_listed(prediction.deadlocks.deadlocks, left_out, [&](const predict::Deadlock& deadlock) {
-    const bool lost = deadlock.kind == predict::DeadlockKind::kLostNotification;
-    text += lost ? "deadlock, the notification comes before the wait:\n"
-                 : "deadlock, each waits for the next:\n";
-    if (lost) {
-      text += accesses_text(prediction, deadlock.holders, {});
-    }
-    text += accesses_text(prediction, deadlock.requests, deadlock.witness, deadlock.brief);
-  });
-  return text;
-}
-
-std::string violations_text(const Prediction& prediction, uint64_t* left_out) {
-  std::string text;
-  for_each_listed(
-      prediction.atomicity.violations, left_out, [&](const predict::AtomicityViolation& violation) {
-        text +=
-            fmt::format("not atomic{}:\n", unit_text(prediction, violation)) +
-            accesses_text(prediction, accesses_of(violation), violation.witness, violation.brief);
+  for_each_shown(
+      prediction, prediction.deadlocks.deadlocks, listing, [&](const predict::Deadlock& deadlock) {
+        const bool lost = deadlock.kind == predict::DeadlockKind::kLostNotification;
+        text += lost ? "deadlock, the notification comes before the wait:\n"
+                     : "deadlock, each waits for the next:\n";
+        if (lost) {
+          text += accesses_text(prediction, deadlock.holders, {});
+        }
+        text += accesses_text(prediction, deadlock.requests, deadlock.witness, deadlock.brief);
       });
   return text;
 }
 
-std::string uses_text(const Prediction& prediction, const std::vector<predict::UseAfterEnd>& uses,
-                      const char* after, uint64_t* left_out) {
+std::string violations_text(const Prediction& prediction, Listing* listing) {
   std::string text;
-  for_each_listed(uses, left_out, [&](const predict::UseAfterEnd& use) {
+  for_each_shown(prediction, prediction.atomicity.violations, listing,
+                 [&](const predict::AtomicityViolation& violation) {
+                   text += fmt::format("not atomic{}:\n", unit_text(prediction, violation)) +
+                           accesses_text(prediction, accesses_of(violation), violation.witness,
+                                         violation.brief);
+                 });
+  return text;
+}
+
+std::string uses_text(const Prediction& prediction, const std::vector<predict::UseAfterEnd>& uses,
+                      const char* after, Listing* listing) {
+  std::string text;
+  for_each_shown(prediction, uses, listing, [&](const predict::UseAfterEnd& use) {
     text += fmt::format("use after {}{}:\n", after, use.happened ? ", as it happened" : "") +
             accesses_text(prediction, {use.end, use.use}, use.witness, use.brief);
   });
   return text;
 }
 
-std::string uses_text(const Prediction& prediction, uint64_t* left_out) {
-  return uses_text(prediction, prediction.lifetimes.after_free, "free", left_out) +
-         uses_text(prediction, prediction.lifetimes.after_destroy, "destroy", left_out);
+std::string uses_text(const Prediction& prediction, Listing* listing) {
+  return uses_text(prediction, prediction.lifetimes.after_free, "free", listing) +
+         uses_text(prediction, prediction.lifetimes.after_destroy, "destroy", listing);
 }
 
 }  // namespace
 
-std::string predictions_text(const Prediction& prediction) {
-  uint64_t left_out = 0;
-  const std::string text =
-      races_text(prediction, &left_out) + deadlocks_text(prediction, &left_out) +
-      violations_text(prediction, &left_out) + uses_text(prediction, &left_out);
-  return text + left_out_text(left_out);
+std::string predictions_text(const Prediction& prediction, HiddenFindings* hidden) {
+  Listing listing(hidden);
+  const std::string text = races_text(prediction, &listing) + deadlocks_text(prediction, &listing) +
+                           violations_text(prediction, &listing) + uses_text(prediction, &listing);
+  return text + left_out_text(listing.left_out);
 }
 
-std::string prediction_text(const Prediction& prediction) {
+std::string prediction_text(const Prediction& prediction, HiddenFindings* hidden) {
   const predict::RaceResult& races = prediction.races;
   const predict::DeadlockResult& deadlocks = prediction.deadlocks;
   const predict::AtomicityResult& atomicity = prediction.atomicity;
-  uint64_t left_out = 0;
+  Listing listing(hidden);
   const HappenedDeadlock happened =
       happened_deadlock(prediction.stuck, prediction.trace.symbols, prediction.names);
-  std::string text = happened.any() ? prediction.input + ": " + happened.text() : "";
+  std::string text = happened.any() && !listing.hidden.hide(happened.places())
+                         ? prediction.input + ": " + happened.text()
+                         : "";
   text += fmt::format("{}: {} (branches {})\n", prediction.input, verdict_name(prediction),
                       branches_name(prediction.branches));
   if (prediction.asked.races) {
     text += fmt::format("data races: {} ({} pairs of locations asked about, {} refused)\n",
                         races.races.size(), races.candidates, races.refused) +
-            races_text(prediction, &left_out);
+            races_text(prediction, &listing);
   }
   if (prediction.asked.deadlocks) {
     text += fmt::format("deadlocks: {} ({} circles of locations asked about, {} refused)\n",
                         deadlocks.deadlocks.size(), deadlocks.candidates, deadlocks.refused) +
-            deadlocks_text(prediction, &left_out);
+            deadlocks_text(prediction, &listing);
   }
   if (prediction.asked.atomicity) {
     text +=
         fmt::format("atomicity violations: {} ({} tuples of locations asked about, {} refused)\n",
                     atomicity.violations.size(), atomicity.candidates, atomicity.refused) +
-        violations_text(prediction, &left_out);
+        violations_text(prediction, &listing);
   }
   const predict::LifetimeResult& lifetimes = prediction.lifetimes;
   if (lifetimes.candidates > 0) {
@@ -343,7 +394,7 @@ std::string prediction_text(const Prediction& prediction) {
                 "{} refused)\n",
                 lifetimes.after_free.size(), lifetimes.after_destroy.size(), lifetimes.candidates,
                 lifetimes.refused) +
-            uses_text(prediction, &left_out);
+            uses_text(prediction, &listing);
   }
   for (const Shortfall& shortfall : prediction.shortfalls) {
     text += shortfall_lines(shortfall);
@@ -351,10 +402,14 @@ std::string prediction_text(const Prediction& prediction) {
   for (const std::string& note : prediction.notes) {
     text += "note: " + note + "\n";
   }
-  return text + left_out_text(left_out);
+  if (const std::string left = listing.hidden.text(); !left.empty()) {
+    text += left + "\n";
+  }
+  return text + left_out_text(listing.left_out);
 }
 
-nlohmann::ordered_json prediction_json(const std::string& file, const Prediction& prediction) {
+nlohmann::ordered_json prediction_json(const std::string& file, const Prediction& prediction,
+                                       HiddenFindings* hidden) {
   const predict::RaceResult& races = prediction.races;
   const predict::DeadlockResult& deadlocks = prediction.deadlocks;
   auto kinds = nlohmann::ordered_json::array();
@@ -376,21 +431,22 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
   if (prediction.asked.uses_after_destroy) {
     kinds.push_back("use-after-destroy");
   }
-  uint64_t left_out = 0;
+  Listing listing(hidden);
   const auto uses_json = [&](const std::vector<predict::UseAfterEnd>& uses) {
     auto array = nlohmann::ordered_json::array();
-    for_each_listed(uses, &left_out, [&](const predict::UseAfterEnd& use) {
+    for_each_listed(uses, &listing, [&](const predict::UseAfterEnd& use) {
       auto entry = entry_json(prediction, {use.end, use.use}, use.tier, use.witness, use.brief);
       entry["happened"] = use.happened;
-      array.push_back(std::move(entry));
+      array.push_back(marked(prediction, use, std::move(entry), &listing));
     });
     return array;
   };
-  for_each_listed(races.races, &left_out, [&](const Race& race) {
-    race_array.push_back(
-        entry_json(prediction, {race.first, race.second}, race.tier, race.witness, race.brief));
+  for_each_listed(races.races, &listing, [&](const Race& race) {
+    race_array.push_back(marked(
+        prediction, race,
+        entry_json(prediction, events_of(race), race.tier, race.witness, race.brief), &listing));
   });
-  for_each_listed(deadlocks.deadlocks, &left_out, [&](const predict::Deadlock& deadlock) {
+  for_each_listed(deadlocks.deadlocks, &listing, [&](const predict::Deadlock& deadlock) {
     auto entry =
         entry_json(prediction, deadlock.requests, deadlock.tier, deadlock.witness, deadlock.brief);
     std::vector<uint64_t> holders;
@@ -400,16 +456,16 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
     entry["holders"] = std::move(holders);
     entry["kind"] =
         deadlock.kind == predict::DeadlockKind::kCircle ? "circle" : "lost-notification";
-    deadlock_array.push_back(std::move(entry));
+    deadlock_array.push_back(marked(prediction, deadlock, std::move(entry), &listing));
   });
   const predict::AtomicityResult& atomicity = prediction.atomicity;
-  for_each_listed(atomicity.violations, &left_out,
-                  [&](const predict::AtomicityViolation& violation) {
-                    auto entry = entry_json(prediction, accesses_of(violation), violation.tier,
-                                            violation.witness, violation.brief);
-                    entry["label"] = label_of(prediction, violation);
-                    atomicity_array.push_back(std::move(entry));
-                  });
+  for_each_listed(
+      atomicity.violations, &listing, [&](const predict::AtomicityViolation& violation) {
+        auto entry = entry_json(prediction, accesses_of(violation), violation.tier,
+                                violation.witness, violation.brief);
+        entry["label"] = label_of(prediction, violation);
+        atomicity_array.push_back(marked(prediction, violation, std::move(entry), &listing));
+      });
   nlohmann::ordered_json object = {
       {"file", file},
       {"events", prediction.events},
@@ -428,17 +484,20 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
       {"uses_after_free", uses_json(prediction.lifetimes.after_free)},
       {"uses_after_destroy", uses_json(prediction.lifetimes.after_destroy)}};
   if (!prediction.stuck.empty()) {
-    object["deadlock"] =
-        happened_deadlock(prediction.stuck, prediction.trace.symbols, prediction.names).json();
+    const HappenedDeadlock happened =
+        happened_deadlock(prediction.stuck, prediction.trace.symbols, prediction.names);
+    auto& deadlock = object["deadlock"] = happened.json();
+    listing.hidden.mark(happened.places(), &deadlock);
   }
+  listing.hidden.add_to(&object);
   if (prediction.windows > 1) {
     object["windows"] = prediction.windows;
     object["window_events"] = prediction.asked.window_events;
   }
   std::vector<std::string> notes = prediction.notes;
-  if (left_out != 0) {
-    object["not_listed"] = left_out;
-    notes.push_back(left_out_note(left_out));
+  if (listing.left_out != 0) {
+    object["not_listed"] = listing.left_out;
+    notes.push_back(left_out_note(listing.left_out));
   }
   if (!prediction.shortfalls.empty()) {
     object["shortfalls"] = shortfalls_json(prediction.shortfalls);

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "monitor/findings/finding_places.h"
+
 namespace tsomon::report {
 namespace {
 
@@ -95,18 +97,14 @@ std::vector<std::string> texts_of(const Json& array) {
 
 // "bank.cpp:53", also behind the name of a function: what text traces have for a place.
 void split_text(Place* place) {
-  const size_t colon = place->text.rfind(':');
-  if (colon == std::string::npos || colon + 1 == place->text.size() ||
-      colon + 10 < place->text.size() ||
-      place->text.find_first_not_of("0123456789", colon + 1) != std::string::npos) {
+  const SourceFrame frame = frame_of_text(place->text);
+  if (frame.file.empty()) {
     return;
   }
-  const size_t space = place->text.rfind(' ', colon);
-  const size_t begin = space == std::string::npos ? 0 : space + 1;
-  place->file = place->text.substr(begin, colon - begin);
-  place->line = std::stoull(place->text.substr(colon + 1));
-  if (space != std::string::npos && place->function.empty()) {
-    place->function = place->text.substr(0, space);
+  place->file = frame.file;
+  place->line = static_cast<uint64_t>(frame.line);
+  if (place->function.empty()) {
+    place->function = frame.function;
   }
 }
 
