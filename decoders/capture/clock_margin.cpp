@@ -54,6 +54,27 @@ std::string ClockMargin::problem(const std::string& from) const {
       from.empty() ? "" : " from there on");
 }
 
+void begin_at(EventBlock& block, Event& event, int64_t lo) {
+  if (event.has_hi != 0) {
+    event.lo = lo;  // the end is beside it
+    return;
+  }
+  const auto more = static_cast<uint64_t>(event.lo) - static_cast<uint64_t>(lo);
+  const uint64_t span = event.has_extras() ? more : more + event.span_or_extra;
+  if (!event.has_extras() && span <= UINT32_MAX) {
+    event.span_or_extra = static_cast<uint32_t>(span);
+    event.lo = lo;
+    return;
+  }
+  const auto read = block.read_value(event);
+  const auto write = block.write_value(event);
+  const int64_t hi = block.hi(event);
+  event.lo = lo;
+  event.has_read_value = event.has_write_value = 0;
+  event.span_or_extra = 0;
+  block.complete(event, hi, read, write);
+}
+
 void widen(EventBlock& block, size_t begin, int64_t margin, bool lock_stamps) {
   if (margin == 0) {
     return;
@@ -61,7 +82,6 @@ void widen(EventBlock& block, size_t begin, int64_t margin, bool lock_stamps) {
   for (size_t i = begin; i != block.events.size(); ++i) {
     Event& event = block.events[i];
     const int64_t lo = widened(event.lo, margin);
-    const auto more = static_cast<uint64_t>(event.lo) - static_cast<uint64_t>(lo);
     if (lock_stamps && is(event, kinds::kLocks)) {
       const auto stamp = static_cast<uint64_t>(event.lo);
       const int64_t hi = block.hi(event);
@@ -71,23 +91,7 @@ void widen(EventBlock& block, size_t begin, int64_t margin, bool lock_stamps) {
       block.complete(event, hi, {}, stamp);
       continue;
     }
-    if (event.has_hi != 0) {
-      event.lo = lo;  // the end is beside it
-      continue;
-    }
-    const uint64_t span = event.has_extras() ? more : more + event.span_or_extra;
-    if (!event.has_extras() && span <= UINT32_MAX) {
-      event.span_or_extra = static_cast<uint32_t>(span);
-      event.lo = lo;
-      continue;
-    }
-    const auto read = block.read_value(event);
-    const auto write = block.write_value(event);
-    const int64_t hi = block.hi(event);
-    event.lo = lo;
-    event.has_read_value = event.has_write_value = 0;
-    event.span_or_extra = 0;
-    block.complete(event, hi, read, write);
+    begin_at(block, event, lo);
   }
 }
 

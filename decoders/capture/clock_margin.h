@@ -132,6 +132,8 @@ inline constexpr const char* kRanOn =
 // Intervals of the events from number `begin` on begin so much earlier; open ones stay as they are.
 // `lock_stamps`: events of locks get their stamps as values.
 void widen(EventBlock& block, size_t begin, int64_t margin, bool lock_stamps = true);
+// The interval of an event of the block begins at `lo`, which is not later than it did.
+void begin_at(EventBlock& block, Event& event, int64_t lo);
 inline int64_t widened(int64_t lo, int64_t margin) {
   return lo < kTimeMin + margin ? kTimeMin : lo - margin;
 }

@@ -328,7 +328,9 @@ LiveThread::Items::iterator LiveThread::interrupted(uint64_t sequence, Items::it
   while (inner != items_.end() && std::memcmp(&inner->second.start, &start, sizeof start) == 0) {
     if (!inner->second.consumed && depth + 1 < kMaxDepth) {
       if (!entered) {
-        stream_.enter_handler();
+        const Item& handler = inner->second;
+        stream_.enter_handler(
+            says_settled(std::string_view(handler.payload).substr(handler.tokens)));
         entered = true;
       }
       if (depth == decoders.size()) {

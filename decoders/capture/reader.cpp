@@ -389,7 +389,8 @@ class CaptureReader::Impl {
       return;
     }
     if (interrupts(thread, open)) {
-      thread.stream->enter_handler();
+      thread.stream->enter_handler(
+          says_settled(std::string_view(thread.ahead->payload).substr(sizeof(ChunkStart))));
       open_next(thread);
       return;
     }

@@ -20,7 +20,8 @@ constexpr uint32_t kWidest = 16;        // bytes, of an access that is no range
 constexpr uint64_t kSmallestPiece = 8;  // of a range; ends may be smaller
 constexpr uint64_t kLargestPiece = 4096;
 constexpr uint64_t kPiecesPerRecord = 4;
-constexpr size_t kMaxProblems = 8;  // of one thread; the rest is counted
+constexpr size_t kMaxHeld = size_t{1} << 16;  // of handlers
+constexpr size_t kMaxProblems = 8;            // of one thread; the rest is counted
 
 uint64_t masked(uint64_t value, uint32_t size) {
   return size < 8 ? value & ((uint64_t{1} << (8 * size)) - 1) : value;
@@ -115,18 +116,27 @@ void ThreadStream::add_ready(const Event& event, int64_t lo, int64_t hi,
 
 void ThreadStream::give(EventBlock& out) {
   out.clear();
-  if (ready_ == 0) {
+  const size_t given = ready();
+  if (given == 0) {
     return;
   }
-  std::swap(out, events_);
-  const auto waiting = out.events.begin() + static_cast<ptrdiff_t>(ready_);
-  events_.events.assign(waiting, out.events.end());
-  out.events.erase(waiting, out.events.end());
-  for (Special& special : specials_) {
-    special.event -= ready_;
+  const auto end = events_.events.begin() + static_cast<ptrdiff_t>(given);
+  if (given == ready_) {
+    std::swap(out, events_);
+    events_.events.assign(out.events.begin() + static_cast<ptrdiff_t>(given), out.events.end());
+    out.events.resize(given);
+  } else {
+    // What is held back keeps its extras, by position.
+    out.events.assign(events_.events.begin(), end);
+    out.extras = events_.extras;
+    events_.events.erase(events_.events.begin(), end);
   }
-  interrupted_at_ -= std::min(interrupted_at_, ready_);
-  ready_ = 0;
+  for (Special& special : specials_) {
+    special.event -= given;
+  }
+  interrupted_at_ -= std::min(interrupted_at_, given);
+  ready_ -= given;
+  held_ -= held_ == kNotHeld ? 0 : given;
   merge_repeated_loads(out);
 }
 
@@ -134,9 +144,11 @@ size_t ThreadStream::take_cached(Decoder& decoder, size_t limit) {
   if (is_cut_) {
     return 0;
   }
+  const size_t first = events_.events.size();
+  const int64_t from_before = left_ && settled_ ? kTimeMax : from_before_handler_;
   Event event;
   event.thread = thread_;
-  event.lo = std::min(from_, from_before_handler_);
+  event.lo = std::min(from_, from_before);
   const size_t taken =
       decoder.take_cached(limit, [&](uint64_t key, uint64_t address, uint32_t& location) {
         if (location == Decoder::kUntagged) {
@@ -152,8 +164,9 @@ size_t ThreadStream::take_cached(Decoder& decoder, size_t limit) {
       });
   if (taken != 0) {
     pieces_left_ += kPiecesPerRecord * taken;
-    waiting_since_ = std::min({waiting_since_, from_, from_before_handler_});
+    waiting_since_ = std::min({waiting_since_, from_, from_before});
     from_before_handler_ = kTimeMax;
+    settle(first);
     flush_if_many();
   }
   return taken;
@@ -163,16 +176,24 @@ void ThreadStream::flush_if_many() {
   if (events_.events.size() - ready_ > kMaxWaiting) {
     flush(kTimeMax);
   }
+  if (held_ != kNotHeld && events_.events.size() - held_ > kMaxHeld) {
+    held_ = kNotHeld;
+  }
 }
 
 void ThreadStream::add(const Record& record) {
   ++records_;
   pieces_left_ += kPiecesPerRecord;
+  const size_t first = events_.events.size();
+  if (left_ && settled_ && record.type != RecordType::kAtomicLoad) {
+    from_before_handler_ = kTimeMax;
+  }
   // Most records are such.
   const bool load = record.type == RecordType::kRead;
   if ((load || record.type == RecordType::kWrite) && record.size - 1 < kWidest) {
     wait_for_stamp(make(load ? EventKind::kRead : EventKind::kWrite, record));
     from_before_handler_ = kTimeMax;
+    settle(first);
     return flush_if_many();
   }
   if (has_stamps(record.type) && record.count != 0 &&
@@ -194,6 +215,7 @@ void ThreadStream::add(const Record& record) {
     }
   }
   from_before_handler_ = kTimeMax;
+  settle(first);
   flush_if_many();
 }
 
@@ -219,7 +241,7 @@ void ThreadStream::observe(int64_t since, int64_t until, int64_t patience) {
 }
 
 int64_t ThreadStream::promise() const {
-  return std::min({from_, from_before_handler_, waiting_since_});
+  return std::min({from_, from_before_handler_, waiting_since_, held_since()});
 }
 
 void ThreadStream::gap() {
@@ -229,7 +251,10 @@ void ThreadStream::gap() {
   }
 }
 
-void ThreadStream::finish() { flush(kTimeMax); }
+void ThreadStream::finish() {
+  flush(kTimeMax);
+  held_ = kNotHeld;
+}
 
 void ThreadStream::distrust() {
   flush(kTimeMax);
@@ -242,11 +267,9 @@ void ThreadStream::point(int64_t lo, int64_t hi, bool separates) {
   if (distrusted_) {
     return;
   }
-  const bool first = !stamped_in_chunk_;
-  stamped_in_chunk_ = true;
   if (hi < from_) {
-    // A signal handler can come between a stamp and its record; its own records stand before it.
-    if (!first) {
+    // A signal handler can come between stamps and their records; its own records stand before them.
+    if (stamped_in_chunk_) {
       problem(
           fmt::format("a time stamp lies {} cycles before an earlier one: the time-stamp "
                       "counters of this machine are not synchronised",
@@ -254,6 +277,7 @@ void ThreadStream::point(int64_t lo, int64_t hi, bool separates) {
     }
     return;
   }
+  stamped_in_chunk_ = true;
   // A lo that is the stamp of an earlier record says nothing about what was recorded since.
   flush(separates && lo > latest_ ? lo : hi);
   from_ = std::max(from_, separates ? hi : lo);
@@ -528,51 +552,6 @@ bool ThreadStream::decode_record(const Record& record) {
 void ThreadStream::enter_chunk(uint64_t chunk) {
   chunk_ = chunk;
   stamped_in_chunk_ = false;
-}
-
-void ThreadStream::enter_handler() {
-  open_last_access();
-  // Also where another handler ended and nothing was recorded since.
-  interrupted_.push_back(std::min(from_, from_before_handler_));
-  from_before_handler_ = kTimeMax;
-}
-
-// The last access may come after the handler; so may the load of a copy with its store.
-void ThreadStream::open_last_access() {
-  std::vector<Event>& events = events_.events;
-  if (events.size() == std::exchange(interrupted_at_, events.size())) {
-    return;  // by another handler, and nothing was recorded since
-  }
-  size_t begin = events.size();
-  for (; begin != ready_; --begin) {
-    const Event& access = events[begin - 1];
-    const Event& last = events.back();
-    const uint32_t before = records_since(access) - records_since(last);
-    const bool copied = before == 1 && access.location != Event::kNoLocation &&
-                        access.location == last.location && access.kind() == EventKind::kRead &&
-                        last.kind() == EventKind::kWrite;
-    if (before != 0 && !copied) {
-      break;
-    }
-  }
-  // The events from `begin` on are the last ones; some have a Special already.
-  const auto first = std::lower_bound(specials_.begin(), specials_.end(), begin,
-                                      [](const Special& one, size_t i) { return one.event < i; });
-  const std::vector<Special> had(first, specials_.end());
-  specials_.erase(first, specials_.end());
-  auto next = had.begin();
-  for (size_t i = begin; i != events.size(); ++i) {
-    const bool has = next != had.end() && next->event == i;
-    specials_.push_back(has ? *next++ : Special{i, false, {}, {}});
-    specials_.back().open = true;
-    events[i].has_hi = 1;
-  }
-}
-
-void ThreadStream::leave_handler(uint64_t chunk) {
-  enter_chunk(chunk);
-  from_before_handler_ = interrupted_.back();
-  interrupted_.pop_back();
 }
 
 bool ThreadStream::take(Decoder& decoder, size_t limit) {

@@ -4,6 +4,12 @@
 //             the records with stamps around it; after the last one its interval is open
 //             (kTimeMax), before the first one of the thread it begins at kTimeMin. What a
 //             signal handler interrupted may have come after it: the interval is open.
+// Handlers    A handler may come between a stamp, or a load of an atomic, and its record, which then
+//             stands behind the handler's records and begins before they did. Events of a thread
+//             come in program order and by the beginning of their intervals, so the intervals of
+//             the handler's events begin then, too: wider is as true. Those of locks do not, whose
+//             beginning says more (clock_margin.h). Of what else comes first after a handler it is
+//             the same, unless the handler says that nothing of it had been done (says_settled()).
 // Events      A failed compare-exchange becomes a fence and a load: it drains the store buffer and
 //             writes nothing, and with an empty buffer its load is ordered with all that follows.
 //             A range becomes accesses whose sizes are powers of two from 8 to 4096 and whose
@@ -21,10 +27,12 @@
 // Hostile     A record of few bytes may name a very long range: beyond 4 pieces for each record
 //             these are as large as an event can have, and 2^20 of those in all of a capture.
 // Complexity  Linear. Memory: accesses that wait for their next stamp; past a
-//             million of them they get open intervals.
+//             million of them they get open intervals. The last 65,536 events of handlers.
 // Not thread-safe.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,7 +60,8 @@ class ThreadStream {
   // What is added from here on belongs to a chunk that begins. `chunk` numbers it in messages.
   void enter_chunk(uint64_t chunk);
   // A signal handler begins here; leave_handler goes on with the chunk that it interrupted.
-  void enter_handler();
+  // `settled`: what that records next, but for a load of an atomic, came after the handler.
+  void enter_handler(bool settled);
   void leave_handler(uint64_t chunk);
   // Takes up to `limit` records of the current chunk; false: it ended or stopped. Malformed records
   // are skipped and described in problems().
@@ -65,7 +74,7 @@ class ThreadStream {
   // stamp for `patience` cycles become ready as they are, their intervals open.
   void observe(int64_t since, int64_t until, int64_t patience);
   // Events whose intervals are known.
-  size_t ready() const { return ready_; }
+  size_t ready() const { return std::min(ready_, held_); }
   // They replace what is in `out`, whose memory serves again.
   void give(EventBlock& out);
   // No event that is still to come begins earlier.
@@ -154,8 +163,25 @@ class ThreadStream {
   uint64_t place_ = 0;  // byte of the tokens, for messages
   // from_ where a handler interrupted. The first record after it may have been made of an access
   // that came before it.
-  std::vector<int64_t> interrupted_;
+  struct Interrupted {
+    int64_t from;
+    bool settled;
+  };
+  std::vector<Interrupted> interrupted_;
   int64_t from_before_handler_ = kTimeMax;
+  bool settled_ = false;  // the first record is none of that, but for a load of an atomic
+  bool left_ = false;     // a handler, and nothing was recorded since
+  // What handlers did is held back from this event on until it is known when the first record after
+  // them begins.
+  static constexpr size_t kNotHeld = SIZE_MAX;
+  size_t held_ = kNotHeld;
+  void settle(size_t first) {
+    if (left_) {
+      settle_handler(first);
+    }
+  }
+  void settle_handler(size_t first);
+  int64_t held_since() const;
   int64_t cut_ = kTimeMax;
   bool is_cut_ = false;
   bool distrusted_ = false;

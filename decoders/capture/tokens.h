@@ -23,6 +23,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "decoders/capture/record.h"
 
@@ -222,6 +223,15 @@ enum class Ending : uint8_t {
   kOpen = 3,     // without hi
 };
 inline constexpr uint32_t kInterrupted = 32;  // not separating
+
+// Of the first chunk of a signal handler: what the thread records next after it, but for a load of an
+// atomic, it had not done, nor stamped, when the handler came. Said by a first token that says
+// nothing else.
+inline bool says_settled(std::string_view tokens) {
+  constexpr uint32_t kSays = static_cast<uint32_t>(Site::kControl) << kSiteShift |
+                             static_cast<uint32_t>(Control::kNothing) << kFormShift;
+  return !tokens.empty() && static_cast<uint8_t>(tokens.front()) == kSays;
+}
 
 // No token is longer.
 inline constexpr uint32_t kMaxToken = 3 + 1 + 8 + 8 + 2 + 8 * kMaxWords;

@@ -30,9 +30,6 @@ uint64_t myself() { return 1 + local.thread->number % kOwners; }
 bool is_mine(uint64_t word, uint64_t page) {
   return page_of(word) == page && owner_of(word) == myself();
 }
-uint64_t last_stamp(const Context& context) {
-  return context.encoder.stamp > context.floor ? context.encoder.stamp : context.floor;
-}
 
 // A record between the stamps around it, as a plain access.
 void put_unstamped(Context& context, RecordType type, uint64_t address, uint32_t bytes,

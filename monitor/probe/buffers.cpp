@@ -78,7 +78,7 @@ void Transfer::begin() {
   open_ = true;
   const bool sends = way_ != Way::kReceives;
   if (sends) {
-    behind_ = in_order(*context_, stamp());
+    behind_ = stamp_in_order(*context_);
     leave_stamp(channel_, behind_, true);
   }
   alone_ = alone();

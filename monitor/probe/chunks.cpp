@@ -23,8 +23,7 @@ bool open_chunk(Thread* thread, Context* context) {
   chunk->start = context->start;
   chunk->sequence = thread->sequence.fetch_add(1, std::memory_order_relaxed);
   context->since = 0;
-  context->floor =
-      context->encoder.stamp > context->floor ? context->encoder.stamp : context->floor;
+  context->floor = last_stamp(*context);
   context->announced = 0;
   context->stamped = kNowhere;
   context->begun = kNowhere;
@@ -73,7 +72,7 @@ bool next_chunk() {
     thread->lost_reported = lost;
   }
   // A chunk begins with a stamp: it can be read when the one before it is missing.
-  capture::put_stamp(context->encoder, in_order(*context, stamp()));
+  capture::put_stamp(context->encoder, stamp_in_order(*context));
   context->stamped = context->encoder.end;
   local.context = context;
   return true;

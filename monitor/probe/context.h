@@ -70,6 +70,7 @@ extern Context inactive;  // does not record
 struct Local {
   Context* context = &inactive;
   uint32_t interruptions = 0;  // by signal handlers
+  uint32_t unrecorded = 0;     // how deep in functions that record what they have done (Unrecorded)
   uint32_t units = 0;          // open ones; more or fewer after siglongjmp
   uint32_t lock_code = 0;      // how deep in annotated code of a lock (tsan_interface.cpp)
   uint64_t allocates = 0;  // where the operator new or delete returns to that calls the allocator

@@ -92,6 +92,7 @@ class Accesses {
     }
   }
 
+  const Unrecorded unrecorded_;
   Context* context_ = nullptr;
   uint64_t pc_;
   uint64_t since_ = 0;

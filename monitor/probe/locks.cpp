@@ -176,7 +176,7 @@ void drained(uint64_t released, uint64_t pc) {
   }
   constexpr uint32_t kSeparates = tsomon::capture::kSeparates;
   announce_stamp(*context);
-  const uint64_t now = in_order(*context, stamp_after_locked());
+  const uint64_t now = stamp_in_order(*context, true);
   tsomon::capture::put_record(context->encoder,
                               {RecordType::kFence, 0, kSeparates, 2, 0, pc, {released, now}});
   context->since = 0;

@@ -113,7 +113,7 @@ class Operation {
     if (context_ == nullptr) {
       return;
     }
-    const uint64_t now = in_order(*context_, locked ? stamp_after_locked() : stamp());
+    const uint64_t now = stamp_in_order(*context_, locked);
     // What a handler recorded meanwhile stands behind this record and lies before its second stamp.
     const bool alone = !interrupted();
     capture::end_record(context_->encoder, ending, alone, now, values, first, second);

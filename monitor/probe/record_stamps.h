@@ -13,7 +13,7 @@ inline bool stamp_due(const Context& context) {
 inline uint64_t new_stamp(Context& context) {
   announce_stamp(context);
   context.since = 0;
-  return in_order(context, stamp());
+  return stamp_in_order(context);
 }
 
 inline void put_stamp(Context& context) {

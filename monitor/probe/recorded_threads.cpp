@@ -305,7 +305,7 @@ void go_back_to(Thread* thread, Context* outer) {
       close_chunk(thread, inner);
     }
     thread->context = outer;
-    outer->floor = inner->encoder.stamp > inner->floor ? inner->encoder.stamp : inner->floor;
+    outer->floor = last_stamp(*inner);
     inner->outer = thread->spare;
     thread->spare = inner;
   }
@@ -330,6 +330,13 @@ int handlers_within(const Context* context) {
     ++count;
   }
   return count;
+// Whether what the interrupted context records next, but for loads of atomics, has not been done
+// yet, nor been stamped.
+bool is_settled(const Context& outer) {
+  return outer.encoder.before == 0 && outer.announced != outer.encoder.end + 1 &&
+         local.unrecorded == 0;
+}
+
 }
 
 }  // namespace
@@ -373,7 +380,10 @@ void enter_handler(HandlerFrame* frame, const void* interrupted) {
       inner->outer = outer;
       thread->context = inner;
       local.context = inner;
-      capture::put_stamp(inner->encoder, in_order(*inner, stamp()));
+      if (is_settled(*outer)) {
+        capture::put_nothing(inner->encoder);
+      }
+      capture::put_stamp(inner->encoder, stamp_in_order(*inner));
       return;
     }
     thread->spare = inner;

@@ -6,6 +6,28 @@
 
 namespace tsomon::probe {
 
+// A handler that came between the stamp and the look at the last one has left a later one, and that
+// says nothing about the clock. What it has recorded comes before what is recorded now, in the
+// order of the thread, so another stamp is as true: as the end of an interval it is later, and
+// what begins with it has not begun yet.
+__attribute__((noinline)) uint64_t stamp_again(const Context& context, uint64_t now,
+                                               uint32_t interruptions) {
+  for (;;) {
+    const uint64_t last = last_stamp(context);
+    asm volatile("" : : : "memory");  // a handler counts itself before it leaves a stamp
+    const uint32_t by_now = *const_cast<volatile uint32_t*>(&local.interruptions);
+    if (now >= last) {
+      return now;
+    }
+    if (by_now == interruptions) {
+      note_backwards(last - now);
+      return last;
+    }
+    interruptions = by_now;
+    now = stamp();
+  }
+}
+
 uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc) {
   Context* const context = writable();
   if (context == nullptr) {
@@ -63,8 +85,7 @@ void put_drain(uint64_t released, uint64_t pc) {
     context->stamped = context->encoder.end;
   } else if ((context = writable()) != nullptr) {
     // The encoder goes back to an earlier stamp; those to come do not.
-    context->floor =
-        context->encoder.stamp > context->floor ? context->encoder.stamp : context->floor;
+    context->floor = last_stamp(*context);
     capture::put_open_fence(context->encoder, pc, released);
   }
 }

@@ -35,16 +35,38 @@ inline Context* writable() {
   return TSOMON_LIKELY(capture::has_room(context->encoder)) ? context : writable_slow();
 }
 
-// A stamp that was just taken, in the order of those before it (stamp.h).
-inline uint64_t in_order(const Context& context, uint64_t now) {
-  const uint64_t last =
-      context.encoder.stamp > context.floor ? context.encoder.stamp : context.floor;
-  if (TSOMON_LIKELY(now >= last)) {
-    return now;
-  }
-  note_backwards(last - now);
-  return last;
+inline uint64_t last_stamp(const Context& context) {
+  return context.encoder.stamp > context.floor ? context.encoder.stamp : context.floor;
 }
+// Of a stamp that is older than an earlier one of its thread, and was taken when so many signal
+// handlers had recorded: the one to record.
+uint64_t stamp_again(const Context& context, uint64_t now, uint32_t interruptions);
+
+// A stamp that is taken now, in the order of those before it (stamp.h). `locked`: behind a locked
+// instruction or MFENCE.
+inline __attribute__((always_inline)) uint64_t stamp_in_order(const Context& context,
+                                                              bool locked = false) {
+  const uint32_t interruptions = *const_cast<volatile uint32_t*>(&local.interruptions);
+  const uint64_t now = locked ? stamp_after_locked() : stamp();
+  return TSOMON_LIKELY(now >= last_stamp(context)) ? now : stamp_again(context, now, interruptions);
+}
+
+// While this lives, what is recorded next may have been done already: a signal handler that comes
+// in between says so (decoders/capture/format.h).
+class Unrecorded {
+ public:
+  Unrecorded() { add(1); }
+  ~Unrecorded() { add(~uint32_t{0}); }
+  Unrecorded(const Unrecorded&) = delete;
+  Unrecorded& operator=(const Unrecorded&) = delete;
+
+ private:
+  static void add(uint32_t more) {
+    auto& depth = *const_cast<volatile uint32_t*>(&local.unrecorded);
+    depth = depth + more;
+    asm volatile("" : : : "memory");
+  }
+};
 
 // Before a stamp is taken, or a load performed, that the next record tells of.
 inline void announce_stamp(Context& context) {
@@ -69,7 +91,7 @@ inline uint64_t recent_stamp(Context& context, uint64_t cycles) {
   }
   context.since = 0;
   announce_stamp(context);
-  return in_order(context, stamp());
+  return stamp_in_order(context);
 }
 
 // What was not cached, of a thread that is recorded.

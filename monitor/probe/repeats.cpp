@@ -36,7 +36,7 @@ bool goes_on(Context& context, uint64_t word) {
   if (now - repeats.began > kLongest || finishing()) {
     return false;
   }
-  uint64_t taken = in_order(context, stamp());
+  uint64_t taken = stamp_in_order(context);
   if (taken < last) {
     note_backwards(last - taken);
     taken = last;

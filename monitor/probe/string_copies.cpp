@@ -52,6 +52,7 @@ __attribute__((noinline)) char* copy_text(char* to, const char* from, size_t mos
 }
 
 char* append_text(char* to, const char* from, size_t most, uint64_t pc) {
+  const Unrecorded reads;
   size_t before = 0;
   if (TSOMON_UNLIKELY(explore::active)) {
     before = strlen(Explored(const_cast<const char*>(to), kNoBound, true, pc).at());
@@ -75,6 +76,7 @@ char* duplicate(const char* from, size_t most, uint64_t pc) {
     }
     return to;
   }
+  const Unrecorded reads;
   size = strnlen(from, most);
   auto* const to = static_cast<char*>(malloc(size + 1));
   if (to != nullptr) {

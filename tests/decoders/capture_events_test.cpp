@@ -1,5 +1,6 @@
 // What records mean: units, objects, fences and handlers of signals, in captures that may have gaps.
 #include <algorithm>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -195,6 +196,70 @@ TEST_CASE("what a signal handler interrupted may have come after it") {
                                         "T0 r 0x50+4 [40,50]",
                                         "T0 r 0x60+4 [50,60]",
                                     });
+}
+
+// What is recorded first after a handler may have come before it.
+TEST_CASE("what a handler does begins no later than what is recorded next and came before it") {
+  struct Next {
+    std::string name;
+    bool settled;
+    std::function<void(Records&)> record;
+    Lines events;
+  };
+  const Next all[] = {
+      {"an older stamp",
+       false,
+       [](Records& outer) { outer.other(kAcquire, 0x20, 0, 0, kSeparates, 15).stamp(60); },
+       {"T0 r 0x10+4 [0,10]", "T0 rmw 0x40+4 [15,35]", "T0 acq 0x20 [15,40]"}},
+      {"an older stamp and one that is not",
+       false,
+       [](Records& outer) {
+         outer.other(kAcquire, 0x20, 0, 0, kSeparates, 15)
+             .other(kRelease, 0x20, 0, 0, kSeparates, 50)
+             .stamp(60);
+       },
+       {"T0 r 0x10+4 [0,10]", "T0 rmw 0x40+4 [15,35]", "T0 acq 0x20 [15,40]",
+        "T0 rel 0x20 [50,50]"}},
+      {"a plain access",
+       false,
+       [](Records& outer) { outer.access(kRead, 0x20, 4).access(kRead, 0x30, 4).stamp(60); },
+       {"T0 r 0x10+4 [0,10]", "T0 rmw 0x40+4 [10,35]", "T0 r 0x20+4 [10,60]",
+        "T0 r 0x30+4 [40,60]"}},
+      {"a plain access that had not come",
+       true,
+       [](Records& outer) { outer.access(kRead, 0x20, 4).stamp(60); },
+       {"T0 r 0x10+4 [0,10]", "T0 rmw 0x40+4 [25,35]", "T0 r 0x20+4 [40,60]"}},
+      {"a load of an atomic",
+       true,
+       [](Records& outer) {
+         outer.other(kAtomicLoad, 0x20, 0, 4, kSeparates | kOpenEnd, 10, 0, 7).stamp(60);
+       },
+       {"T0 r 0x10+4 [0,10]", "T0 rmw 0x40+4 [10,35]", "T0 r 0x20+4 read 7 [10,60]"}},
+      {"a stamp",
+       false,
+       [](Records& outer) { outer.stamp(55).access(kRead, 0x20, 4).stamp(60); },
+       {"T0 r 0x10+4 [0,10]", "T0 rmw 0x40+4 [25,35]", "T0 r 0x20+4 [55,60]"}},
+  };
+  for (const Next& next : all) {
+    CAPTURE(next.name);
+    Recording file;
+    Records outer;
+    outer.stamp(0).access(kRead, 0x10, 4).stamp(10);
+    Records handler(0, outer);
+    if (next.settled) {
+      handler.settled();
+    }
+    handler.stamp(20).other(kAtomicReadModifyWrite, 0x40, 0, 4, kSeparates, 25, 35).stamp(40);
+    next.record(outer);
+    file.events(0, 0, outer);
+    file.events(0, 1, handler);
+    file.trailer();
+    const auto capture = read_capture(file.bytes());
+    REQUIRE(capture);
+    CHECK(capture->problems == Lines{});
+    CHECK(fmt::format("{}", fmt::join(describe(capture->trace), "; ")) ==
+          fmt::format("{}", fmt::join(next.events, "; ")));
+  }
 }
 
 // Linear in the pieces: with a search or an insertion for each this would take minutes.

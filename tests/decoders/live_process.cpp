@@ -159,6 +159,9 @@ void LiveProcess::interrupt(Thread& thread) {
                   static_cast<uint16_t>(position.count)};
   open_chunk(thread, *inner);
   thread.contexts.push_back(std::move(inner));
+  if (rest.empty()) {  // between two operations
+    put_nothing(*context(thread).encoder);
+  }
   put_stamp(*context(thread).encoder, now_);
   thread.steps.push_back([&thread] { thread.busy = false; });
   for (uint64_t i = below(4); i != 0; --i) {

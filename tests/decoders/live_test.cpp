@@ -163,7 +163,21 @@ void check_truth(const std::vector<Seen>& seen, const std::vector<LiveProcess::T
   CHECK(next == seen.size());
 }
 
+// Program order is the order of the intervals' beginnings, also where handlers interrupted: what a
+// detector reads is sorted by them. Locks in handlers keep their stamp.
+void check_beginnings(const std::vector<Seen>& seen) {
+  int64_t latest = kTimeMin;
+  for (const Seen& event : seen) {
+    CHECK_MESSAGE(event.lo >= latest, event.what);
+    latest = (kind_mask(event.kind) & kinds::kLocks) != 0 ? latest : event.lo;
+  }
+}
+
 void check_truth(const Threads& threads, const LiveProcess& process, bool cut = false) {
+  for (const auto& [name, events] : threads) {
+    CAPTURE(name);
+    check_beginnings(events);
+  }
   for (const auto& entry : process.truth()) {
     const uint32_t number = entry.first;
     CAPTURE(number);

@@ -39,6 +39,11 @@ class Records {
     put_stamp(*encoder_, tsc);
     return *this;
   }
+  // At the beginning of a handler: nothing was under way.
+  Records& settled() {
+    put_nothing(*encoder_);
+    return *this;
+  }
   Records& lost(uint64_t count) {
     put_lost(*encoder_, count);
     return *this;
