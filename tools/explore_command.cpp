@@ -148,6 +148,9 @@ void add_explore_command(CLI::App& app, int& exit_status) {
                    "and pct: as many as --executions says (1000)")
       ->check(CLI::IsMember({"dpor", "naive", "random", "pct"}))
       ->capture_default_str();
+  command->add_flag("--reuse", asked.reuse,
+                    "Give freed memory out again: of the same size, to the thread that freed it,\n"
+                    "the last first");
   command->add_flag("!--no-spurious", asked.spurious,
                     "Waits on condition variables never wake by themselves");
   command

@@ -1,7 +1,7 @@
 // Memory that is used too late or too early.
 //
 //   explore_memory freed | freed_later | freed_after_join | freed_by_last | freed_twice |
-//                  unwritten | written | copied | mixed | wide
+//                  unwritten | written | copied | mixed | wide | reused
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -148,6 +148,28 @@ int wide() {
   return 0;
 }
 
+// A slot is compared with what it held, while its content is replaced: by the same address, where
+// the allocator gives that out again.
+int reused() {
+  static std::atomic<int*> slot{nullptr};
+  static std::atomic<bool> replaced{false};
+  std::thread replacer([] {
+    slot = new int(1);
+    delete slot.exchange(nullptr);
+    slot = new int(2);
+    replaced = true;
+  });
+  int* seen = slot.load();
+  const bool late = replaced.load();
+  if (seen != nullptr && !late) {
+    const bool was_replaced = replaced.load();
+    const bool same = slot.compare_exchange_strong(seen, nullptr);
+    tsomon_outcome("%s", same && was_replaced ? "taken for another" : "right");
+  }
+  replacer.join();
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -163,5 +185,6 @@ int main(int argc, char** argv) {
          : is("copied")           ? copied()
          : is("mixed")            ? mixed()
          : is("wide")             ? wide()
+         : is("reused")           ? reused()
                                   : 2;
 }

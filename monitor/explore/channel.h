@@ -30,7 +30,7 @@ namespace tsomon::explore {
 
 inline constexpr const char* kChannelVariable = "TSOMON_EXPLORE";
 // The layout below: a program that was linked with another one is refused.
-inline constexpr uint64_t kChannelMagic = 0x3630786C70786574;
+inline constexpr uint64_t kChannelMagic = 0x3730786C70786574;
 inline constexpr uint32_t kMaxSteps = 1U << 14;
 inline constexpr uint32_t kMaxMarks = 1U << 14;
 inline constexpr uint32_t kSharedTable = 1U << 16;  // words, at most half full
@@ -75,6 +75,7 @@ struct alignas(16) LoggedRun {
   uint32_t bytes;  // of all of it
   uint64_t unsaid;
   uint64_t cut_waits;
+  uint64_t freed_compared;
   uint64_t fault_pc;
   char detail[256];
   char not_understood[128];
@@ -105,6 +106,7 @@ struct Channel {
   bool waiting_is_final;
   bool show_output;
   bool spurious;  // waits may wake by themselves
+  bool reuse;     // freed memory is given out again
   uint64_t waiting;
   uint64_t seed;
   uint32_t depth;
@@ -149,6 +151,7 @@ struct Channel {
   uint32_t outcome_bytes;
   uint64_t unsaid;
   uint64_t cut_waits;
+  uint64_t freed_compared;
   uint64_t fault_pc;
   Step steps[kMaxSteps];
   Mark marks[kMaxMarks];

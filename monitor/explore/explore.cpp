@@ -240,6 +240,11 @@ class Explorer {
     if (run.cut_waits != 0) {
       note("waits with a time limit that changes were repeated only four times");
     }
+    if (run.freed_compared != 0 && !options_.reuse) {
+      note(
+          "a compare-exchange expects the address of memory that was freed: --reuse explores what "
+          "happens if it was given out again");
+    }
     note_mixed();
     if (is_refused()) {
       result_.refused = true;
@@ -327,7 +332,7 @@ class Explorer {
     }
     ++result_.classes;
     quiet_waits_.note(*next.run);
-    if (!found) {
+    if (!found && !options_.reuse) {
       found = found_early_free(*next.graph, *next.run, options_.model);
     }
     const std::string outcome = outcome_text(*next.run);
@@ -575,6 +580,7 @@ Result<Exploration> explore(const ExploreOptions& options) {
   process_options.show_output = !options.replay.empty();
   process_options.fork = options.fork;
   process_options.spurious = options.spurious;
+  process_options.reuse = options.reuse;
   std::vector<std::unique_ptr<ExploreWorker>> workers;
   // What a repair changes it learns from the runs of one process; so does a search of states.
   const bool alone = schedule || options.repair != nullptr || options.strategy == Strategy::kStates;

@@ -52,6 +52,7 @@ struct ExploreOptions {
   std::string replay;                 // a schedule; empty: none
   uint32_t jobs = 1;                  // processes of the program
   bool fork = false;                  // for every execution
+  bool reuse = false;                 // freed memory is given out again
   bool spurious = true;               // waits on conditions may wake by themselves
   bool serializability = false;
   bool robustness = false;

@@ -37,6 +37,7 @@ struct ProcessOptions {
   uint32_t max_steps = 10000;
   double hang_seconds = 10;
   bool show_output = false;
+  bool reuse = false;      // freed memory is given out again
   bool spurious = true;    // waits on conditions may wake by themselves
   bool fork = false;       // every execution; else only those that need it
   uint32_t processor = 0;  // which of those that may be used, from 1; 0: wherever it starts

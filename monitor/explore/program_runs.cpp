@@ -59,6 +59,7 @@ void set_run(const LoggedRun& head, const RunParts& parts, Run* run) {
   run->waiting.assign(parts.waiting, parts.waiting + head.waiting_count);
   run->unsaid = head.unsaid;
   run->cut_waits = head.cut_waits;
+  run->freed_compared = head.freed_compared;
   run->fault_pc = head.fault_pc;
   run->outcomes.clear();
   for (uint32_t at = 0; at < head.outcome_bytes;) {
@@ -125,6 +126,7 @@ void ProgramProcess::ask(const Request& request) {
   channel.waiting_is_final = request.waiting_is_final;
   channel.show_output = options_.show_output;
   channel.spurious = options_.spurious;
+  channel.reuse = options_.reuse;
   channel.waiting = request.waiting;
   channel.seed = request.seed;
   channel.depth = request.depth;
@@ -157,6 +159,7 @@ void ProgramProcess::ask(const Request& request) {
   channel.outcome_bytes = 0;
   channel.unsaid = 0;
   channel.cut_waits = 0;
+  channel.freed_compared = 0;
   channel.fault_pc = 0;
   if (lseek(errors_, 0, SEEK_END) > 0) {
     lseek(errors_, 0, SEEK_SET);
@@ -264,6 +267,7 @@ void ProgramProcess::take_run() {
   head.outcome_bytes = at_most(channel.outcome_bytes, kOutcomeBytes);
   head.unsaid = channel.unsaid;
   head.cut_waits = channel.cut_waits;
+  head.freed_compared = channel.freed_compared;
   head.fault_pc = channel.fault_pc;
   std::copy(std::begin(channel.detail), std::end(channel.detail), head.detail);
   std::copy(std::begin(channel.not_understood), std::end(channel.not_understood),

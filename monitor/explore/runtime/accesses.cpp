@@ -340,6 +340,10 @@ int compare_exchange(volatile T* address, T* expected, T desired) {
   } else {
     load_bytes(reinterpret_cast<char*>(&wanted), expected, sizeof(T), pc);
   }
+  if (sizeof(T) >= sizeof(uint64_t) && is_concurrent() &&
+      was_freed(static_cast<uint64_t>(wanted))) {
+    ++the_channel()->freed_compared;
+  }
   operation.a = static_cast<Value>(wanted);
   operation.b = static_cast<Value>(desired);
   const T seen = static_cast<T>(step(operation).read);

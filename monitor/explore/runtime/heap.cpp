@@ -1,5 +1,5 @@
 // Memory of explored programs: where it is depends on the thread alone, and what was freed is not
-// used again. So an access to freed memory is known as one, and what nobody has written is known by
+// used again but where that is asked for. So an access to freed memory is known as one, and what nobody has written is known by
 // its content.
 #include <cerrno>
 
@@ -23,9 +23,12 @@ constexpr uint8_t kFreed = 1;
 // what is not there.
 constexpr uint64_t kUnwritten = 0xB5A6978879D2C3F1;
 
+// Of blocks that may be given out again, by how many 16 bytes they have; larger ones are not.
+constexpr uint32_t kClasses = 64;
 struct Heap {
   uint64_t next;
-  uint64_t end;  // of what is mapped
+  uint64_t end;                  // of what is mapped
+  uint64_t freed[kClasses + 1];  // the last one; before each is the one before (link_of)
 };
 Heap heaps[kMaxThreads + 1];
 
@@ -68,10 +71,54 @@ bool grow(Heap* heap, uint64_t end) {
 
 }  // namespace
 
+namespace {
+
+// In front of the block, below its size.
+uint64_t& link_of(uint64_t address) { return *reinterpret_cast<uint64_t*>(address - 16); }
+uint64_t class_of(size_t size) { return ((size == 0 ? 1 : size) + 15) / 16; }
+
+void set_state(uint64_t address, size_t size, uint8_t state) {
+  for (uint64_t at = address; at < address + (size == 0 ? 1 : size); at += 16) {
+    *state_of(at) = state;
+  }
+}
+
+// 0: none is left. What it holds is what is left of the time before.
+uint64_t take_freed(Heap& heap, size_t size, bool zeroed) {
+  const uint64_t wanted = class_of(size);
+  if (!channel->reuse || wanted > kClasses || heap.freed[wanted] == 0) {
+    return 0;
+  }
+  const uint64_t address = heap.freed[wanted];
+  heap.freed[wanted] = link_of(address);
+  set_state(address, 16 * wanted, 0);
+  *reinterpret_cast<uint64_t*>(address - 8) = size;
+  if (zeroed && !fill(reinterpret_cast<void*>(address), 0, size, 0)) {
+    for (uint64_t at = address; at < address + size; ++at) {
+      *reinterpret_cast<volatile char*>(at) = 0;
+    }
+  }
+  return address;
+}
+
+void keep_freed(uint64_t address, size_t size) {
+  const uint64_t has = class_of(size);
+  if (channel->reuse && has <= kClasses) {
+    Heap& heap = heaps[this_thread()];
+    link_of(address) = heap.freed[has];
+    heap.freed[has] = address;
+  }
+}
+
+}  // namespace
+
 void* allocate(size_t size, size_t alignment, bool zeroed) {
   had_effect();
   const uint32_t owner = thread_being_started() != 0 ? thread_being_started() : this_thread();
   Heap& heap = heaps[owner];
+  if (const uint64_t again = alignment <= 16 ? take_freed(heap, size, zeroed) : 0; again != 0) {
+    return reinterpret_cast<void*>(again);
+  }
   const uint64_t base = kHeapBase + owner * kHeapStride;
   heap.next = heap.next == 0 ? base : heap.next;
   heap.end = heap.end == 0 ? base : heap.end;
@@ -105,12 +152,11 @@ void release(void* pointer, uint64_t pc) {
     end_by_fault("memory is freed twice", pc);
   }
   const size_t size = size_of(pointer);
-  for (uint64_t at = address; at < address + (size == 0 ? 1 : size); at += 16) {
-    *state_of(at) = kFreed;
-  }
+  set_state(address, size, kFreed);
   if (concurrent && others_may_run() && note_freed(address, size)) {
     mark_freed(address, size);
   }
+  keep_freed(address, size);
 }
 
 bool owns(const void* pointer) {
@@ -121,6 +167,8 @@ bool owns(const void* pointer) {
 size_t size_of(const void* pointer) {
   return *reinterpret_cast<const uint64_t*>(reinterpret_cast<uint64_t>(pointer) - 8);
 }
+
+bool was_freed(uint64_t address) { return is_in_heap(address) && *state_of(address) == kFreed; }
 
 void check_alive(uint64_t address, uint64_t pc) {
   if (is_in_heap(address) && *state_of(address) == kFreed) {

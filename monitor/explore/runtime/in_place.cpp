@@ -137,6 +137,7 @@ bool go_on_with_next() {
   run.outcome_bytes = at_most(c.outcome_bytes, kOutcomeBytes);
   run.unsaid = c.unsaid;
   run.cut_waits = c.cut_waits;
+  run.freed_compared = c.freed_compared;
   run.fault_pc = c.fault_pc;
   probe::copy(run.detail, c.detail, sizeof run.detail);
   probe::copy(run.not_understood, c.not_understood, sizeof run.not_understood);

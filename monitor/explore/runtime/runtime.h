@@ -24,7 +24,7 @@
 //             same wait in the same state with no effect in between, stays there: the wait that it
 //             came from could as well have gone on (waits.h).
 // Determinism Addresses of stacks and heap blocks depend on the thread and on how many it has had;
-//             freed memory is not used again. Clocks are virtual.
+//             freed memory is not used again, or by the thread that freed it. Clocks are virtual.
 // Assembly    The accesses of asm statements come here as those of atomics do (assembly()). An execution with one that
 //             is not understood is judged by nobody: `not_understood` of the channel says which.
 // Misses      Libraries that are not instrumented, which address a later malloc could reuse. Copies of aggregates of more than 256 bytes are one step (`unsaid`).
@@ -164,6 +164,8 @@ void guard_release(uint64_t* guard, bool done, uint64_t pc);
 // Memory.
 void* allocate(size_t size, size_t alignment, bool zeroed = false);
 void release(void* pointer, uint64_t pc);
+// Memory that was freed has this address, or one inside it.
+bool was_freed(uint64_t address);
 // End the run: the access is to freed memory; the value that was read is nobody's.
 void check_alive(uint64_t address, uint64_t pc);
 void check_written(uint64_t address, uint32_t size, Value value, uint64_t pc);

@@ -193,6 +193,7 @@ void begin_execution() {
   channel->found_count = 0;
   channel->unsaid = 0;
   channel->cut_waits = 0;
+  channel->freed_compared = 0;
   channel->fault_pc = 0;
   channel->wait_status = 0;
   begin_policy();
