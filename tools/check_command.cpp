@@ -83,6 +83,7 @@ CheckOptions check_options(const CheckArguments& options, const std::string& pro
   result.analysis.bounds.max_work = scaled(result.analysis.bounds.max_work);
   result.analysis.max_total_work = scaled(result.analysis.max_total_work);
   result.analysis.max_undirected = options.max_undirected;
+  result.analysis.told = options.all ? Told::kAll : Told::kEachKind;
   result.history_events = options.history;
   result.clock_margin = options.clock_margin;
   result.jobs = options.jobs;
@@ -398,8 +399,10 @@ void add_check_command(CLI::App& app, int& exit_status) {
   command->add_flag(
       "--progress", options->progress,
       "Say on standard error how far a long check is, also where that is no terminal");
-  command->add_flag("--all", options->all,
-                    "Show every violation, not only the gravest; in JSON as findings");
+  command->add_flag(
+      "--all", options->all,
+      "Show every violation by itself; otherwise those of one fingerprint are told of "
+      "as one, with their number");
   add_findings_options(*command, options->findings);
   add_output_option(*command, options->output);
   command->footer(

@@ -48,16 +48,18 @@ std::optional<std::string> whole(std::istream& input) {
   return input.bad() ? std::nullopt : std::optional(std::move(text));
 }
 
-// A capture, a perf.data or a text trace: what `check --all` says of it.
+// A capture, a perf.data or a text trace: what `check` says of it.
 int judge(const std::string& file, report::Results* results) {
   const StopSignals signals;  // what was found until then is reported
-  const auto checked = check_input(file, InputFormat::kAuto, CheckOptions());
+  CheckOptions options;
+  options.analysis.told = Told::kEachKind;
+  const auto checked = check_input(file, InputFormat::kAuto, options);
   if (!checked) {
     return refuse_input(checked.error());
   }
   put_messages(kReportTool, checked->input, checked->warnings);
   nlohmann::ordered_json object =
-      report_json(file, checked->symbols, checked->report, {checked->names, true});
+      report_json(file, checked->symbols, checked->report, {checked->names});
   object["tool"] = "tsomon check";
   results->add(object, file);
   return kExitClean;
@@ -192,7 +194,7 @@ void add_report_command(CLI::App& app, int& exit_status) {
   command
       ->add_option("FILE", options->files,
                    "What check, run, attach, predict and explore wrote with --output json, or\n"
-                   "captures, perf.data and text traces, which are judged as `check --all` does;\n"
+                   "captures, perf.data and text traces, which are judged as `check` does;\n"
                    "- is standard input, for results")
       ->required()
       ->option_text("...");

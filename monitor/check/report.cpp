@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -35,16 +36,24 @@ class Report {
     if (report_.lost_events != 0) {
       object["lost_events"] = report_.lost_events;
     }
+    const std::vector<Told> told = all_told();
     if (report_.violations() > 0) {
       object["violations"] = report_.violations();
     }
-    const std::vector<nlohmann::ordered_json> marks = marked();
-    if (!report_.findings.empty()) {
-      in_words(report_.findings[first_shown(marks)], true).add_to(&object);
+    auto findings = findings_json(told);
+    if (!told.empty()) {
+      const auto first = std::find_if_not(told.begin(), told.end(), is_hidden);
+      const size_t at = first == told.end() ? 0 : static_cast<size_t>(first - told.begin());
+      for (const char* const key : {"cycle", "witness", "accesses", "fingerprint", "repair"}) {
+        if (findings[at].contains(key)) {
+          object[key] = findings[at][key];
+        }
+      }
     }
     hidden_.add_to(&object);
-    if (choice_.all) {
-      object["findings"] = findings_json(marks);
+    object["findings"] = std::move(findings);
+    if (const uint64_t unplaced = report_.more.all(); unplaced > 0) {
+      object["not_told"] = unplaced;
     }
     if (!report_.unfenced.empty()) {
       auto& units = object["unfenced_units"] = nlohmann::ordered_json::array();
@@ -85,21 +94,24 @@ class Report {
     for (const std::string& note : notes()) {
       out += fmt::format("  note: {}\n", printable(note));
     }
-    const auto& findings = report_.findings;
-    const std::vector<nlohmann::ordered_json> marks = marked();
+    const std::vector<Told> told = all_told();
     if (const std::string hidden = hidden_.text(); !hidden.empty()) {
       out += fmt::format("  {}\n", hidden);
     }
     size_t shown = 0;
-    for (size_t i = 0; i < findings.size() && (choice_.all || shown == 0); ++i) {
-      if (is_hidden(marks[i])) {
+    for (size_t i = 0; i < told.size(); ++i) {
+      const Told& one = told[i];
+      if (is_hidden(one)) {
         continue;
       }
       ++shown;
-      out += fmt::format("\nviolation {} of {} ({}):\n", i + 1, report_.violations(),
-                         verdict_name(verdict_of(findings[i])));
-      const ReportedFinding words = in_words(findings[i], shown <= kMostExplained);
+      out += fmt::format("\nviolation {} of {} ({}{}):\n", i + 1, told.size(),
+                         verdict_name(one.verdict()), times_text(one));
+      const ReportedFinding words = in_words(*one.shown, shown <= kMostExplained);
       out += fmt::format("  {}:\n{}", words.size_text(), words.body());
+    }
+    if (const uint64_t more = report_.more.all(); more > 0 && !told.empty()) {
+      out += fmt::format("\n{} more, whose places were not looked at\n", more);
     }
     const std::string fences = unfenced_text(unfenced());
     return fences.empty() ? out : out + "\n" + fences;
@@ -133,37 +145,77 @@ class Report {
     return words;
   }
 
-  // Of each finding what says whether it is hidden.
-  std::vector<nlohmann::ordered_json> marked() {
-    std::vector<nlohmann::ordered_json> marks;
-    for (const Finding& each : report_.findings) {
-      auto& mark = marks.emplace_back(nlohmann::ordered_json::object());
-      if (hidden_.asked()) {
-        hidden_.mark(places_of(reported(each, report_.property, symbols_, choice_.names,
-                                        ListedAccesses::kOnCycle)
-                                   .cycle),
-                     &mark);
+  // Violations with one fingerprint; of --all a single one.
+  struct Told {
+    const Finding* shown = nullptr;  // the gravest, of equal ones the first
+    std::string fingerprint;
+    Violations found;
+    bool undecided = false;  // whether one of them is definite
+    uint64_t first = UINT64_MAX;
+    uint64_t last = 0;
+    nlohmann::ordered_json mark = nlohmann::ordered_json::object();  // whether it is hidden
+
+    Verdict verdict() const { return found.definite > 0 ? Verdict::kDefinite : Verdict::kPossible; }
+    void add(const Finding& finding) {
+      if (shown == nullptr || verdict_of(finding) > verdict_of(*shown)) {
+        shown = &finding;
       }
+      found.add(violations_of(finding));
+      undecided = undecided || !finding.violation.complete;
+      const Repeats& repeats = finding.violation.repeats;
+      first = std::min({first, begin_of(finding), repeats.first});
+      last = std::max({last, begin_of(finding), repeats.last});
+    }
+  };
+  static bool is_hidden(const Told& told) { return told.mark.contains("suppressed_by"); }
+
+  // Those that are definite first, then as they begin.
+  std::vector<Told> all_told() {
+    std::vector<Told> told;
+    std::map<std::string, size_t> known;
+    std::vector<FindingPlaces> places;
+    for (const Finding& finding : report_.findings) {
+      FindingPlaces of = places_of(
+          reported(finding, report_.property, symbols_, choice_.names, ListedAccesses::kOnCycle)
+              .cycle);
+      const auto [at, is_new] = known.try_emplace(of.fingerprint, told.size());
+      if (is_new || choice_.all) {
+        at->second = told.size();
+        told.emplace_back().fingerprint = of.fingerprint;
+        places.push_back(std::move(of));
+      }
+      told[at->second].add(finding);
+    }
+    for (size_t i = 0; i < told.size(); ++i) {
+      hidden_.mark(places[i], &told[i].mark, told[i].found.all());
     }
     hidden_.show(report_.more.all());
-    return marks;
+    std::stable_sort(told.begin(), told.end(), [](const Told& a, const Told& b) {
+      return std::pair(b.verdict(), a.first) < std::pair(a.verdict(), b.first);
+    });
+    return told;
   }
 
-  static bool is_hidden(const nlohmann::ordered_json& mark) {
-    return mark.contains("suppressed_by");
+  static std::string times_text(const Told& told) {
+    return told.found.all() == 1 ? std::string()
+                                 : fmt::format(", {} times, the first at #{}, the last at #{}",
+                                               told.found.all(), told.first, told.last);
   }
 
-  static size_t first_shown(const std::vector<nlohmann::ordered_json>& marks) {
-    const auto shown = std::find_if_not(marks.begin(), marks.end(), is_hidden);
-    return shown == marks.end() ? 0 : static_cast<size_t>(shown - marks.begin());
-  }
-
-  nlohmann::ordered_json findings_json(const std::vector<nlohmann::ordered_json>& marks) const {
+  nlohmann::ordered_json findings_json(const std::vector<Told>& told) const {
     auto findings = nlohmann::ordered_json::array();
-    for (const Finding& each : report_.findings) {
-      nlohmann::ordered_json object = {{"verdict", verdict_name(verdict_of(each))}};
-      in_words(each, findings.size() < kMostExplained).add_to(&object);
-      object.update(marks[findings.size()]);
+    size_t explained = 0;  // hidden ones are not
+    for (const Told& one : told) {
+      nlohmann::ordered_json object = {{"verdict", verdict_name(one.verdict())},
+                                       {"count", one.found.all()},
+                                       {"first", one.first},
+                                       {"last", one.last},
+                                       {"definite", nullptr}};
+      if (one.found.definite > 0 || !one.undecided) {
+        object["definite"] = one.found.definite > 0;
+      }
+      in_words(*one.shown, !is_hidden(one) && explained++ < kMostExplained).add_to(&object);
+      object.update(one.mark);
       findings.push_back(std::move(object));
     }
     return findings;

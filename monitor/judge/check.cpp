@@ -34,8 +34,28 @@ std::optional<SetChoice> set_choice(std::string_view name) {
                                : std::nullopt;
 }
 
-void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uint64_t>* index,
-                  CheckReport* report) {
+size_t FindingKinds::add(Finding&& finding, CheckReport* report) {
+  std::vector<Finding>& findings = report->findings;
+  if (told_ == Told::kEachKind) {
+    const auto [known, is_new] =
+        known_.try_emplace(kind_of(finding.violation, finding.violation.cycle, finding.events,
+                                   finding.units, symbols_->names.size()),
+                           findings.size());
+    if (!is_new) {
+      const uint64_t begin = begin_of(finding);
+      Repeats& repeats = findings[known->second].violation.repeats;
+      repeats.add(finding.violation.verdict, begin);
+      repeats.add(finding.violation.repeats);
+      return known->second;
+    }
+  }
+  findings.push_back(std::move(finding));
+  return findings.size() - 1;
+}
+
+std::vector<TakenFinding> add_analysis(Analysis&& analysis, const Trace& trace,
+                                       const std::vector<uint64_t>* index, FindingKinds* kinds,
+                                       CheckReport* report) {
   const WorkPause outside;  // what was found is kept, whoever asks for a stop
   const UnitTable units(trace);
   report->components += analysis.components;
@@ -43,9 +63,17 @@ void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uin
   report->more.add(analysis.more);
   report->notes.add(analysis.notes);
   add_fence_advice(analysis, trace, units, index, &report->unfenced);
+  std::vector<TakenFinding> taken;
   for (Violation& violation : analysis.findings) {
-    report->findings.push_back(make_finding(std::move(violation), trace, units, index));
+    TakenFinding& one = taken.emplace_back();
+    one.definite = violation.verdict == Verdict::kDefinite;
+    for (const CycleEdge& edge : violation.cycle) {
+      one.accesses.emplace_back(trace.events[edge.from].thread,
+                                index == nullptr ? edge.from : (*index)[edge.from]);
+    }
+    one.finding = kinds->add(make_finding(std::move(violation), trace, units, index), report);
   }
+  return taken;
 }
 
 Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options, Extent extent) {
@@ -76,7 +104,8 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
     return tl::unexpected<Error>(result.error());
   }
   report.units = result->units;
-  add_analysis(std::move(*result), trace, nullptr, &report);
+  FindingKinds kinds(options.analysis.told, trace.symbols);
+  add_analysis(std::move(*result), trace, nullptr, &kinds, &report);
   if (!trace.complete) {
     distrust_losses(&report);
   }
@@ -85,7 +114,7 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
       has_open_hand_overs(trace, relation.order == TraceOrder::kIssue && relation.lock_order)) {
     report.missing(OpenHandOvers::kWhy);
   }
-  report.arrange(options.analysis.max_findings);
+  report.arrange(options.most_findings());
   EventCount count;
   count.add(trace);
   report.basis = basis_of(count, trace.symbols, trace.selection, options.source);
@@ -126,8 +155,10 @@ void distrust_losses(CheckReport* report) {
         (store_buffers && !stands_without_stores(finding))) {
       finding.violation.verdict = Verdict::kPossible;
     }
+    // Of those that are not shown it is not known.
+    Violations& repeats = finding.violation.repeats.found;
+    repeats = {0, repeats.all()};
   }
-  // Of those that are not shown it is not known.
   report->more = {0, report->more.all()};
 }
 
@@ -140,6 +171,7 @@ void keep_what_is_certain(CheckReport* report) {
   findings.erase(std::remove_if(findings.begin(), findings.end(), uncertain), findings.end());
   for (Finding& finding : findings) {
     finding.violation.verdict = Verdict::kDefinite;
+    finding.violation.repeats = {};  // what orders them is not known
   }
   report->more = {};
   const uint64_t dropped = found - report->violations();

@@ -40,6 +40,10 @@ struct CheckOptions {
   BasisSource source = BasisSource::kWritten;  // of a whole trace
   unsigned jobs = 0;             // threads; 0: as many as there are processors and work for
   Progress* progress = nullptr;  // told what is read and searched, if there is one
+
+  size_t most_findings() const {
+    return analysis.told == Told::kFirst ? analysis.max_findings : SIZE_MAX;
+  }
 };
 
 struct CheckReport : Outcome<Finding> {
@@ -84,7 +88,7 @@ std::string selection_text(const Selection& selection);
 // How the findings of a report are named and how many of them it shows.
 struct ReportChoice {
   ReportNames names;
-  bool all = false;                  // every finding, not only the first; in JSON as an array
+  bool all = false;  // each violation by itself; otherwise those with one fingerprint are one
   HiddenFindings* hidden = nullptr;  // is told of all findings, and says which are not shown
 };
 

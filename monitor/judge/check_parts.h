@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "monitor/judge/check.h"
@@ -10,9 +13,34 @@
 
 namespace tsomon {
 
+// Where violations of a kind are told of as one (Told::kEachKind), which finding that is.
+class FindingKinds {
+ public:
+  FindingKinds(Told told, const Symbols& symbols) : told_(told), symbols_(&symbols) {}
+
+  // Adds it, or counts it in the finding of its kind; which one that is.
+  size_t add(Finding&& finding, CheckReport* report);
+  // One more like that finding.
+  static void repeat(uint64_t begin, size_t finding, CheckReport* report) {
+    Violation& violation = report->findings[finding].violation;
+    violation.repeats.add(violation.verdict, begin);
+  }
+
+ private:
+  Told told_;
+  const Symbols* symbols_;
+  std::unordered_map<std::string, size_t> known_;
+};
+
 // Adds what an analysis of (a slice of) the input found.
-void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uint64_t>* index,
-                  CheckReport* report);
+struct TakenFinding {
+  size_t finding = 0;  // of the report
+  bool definite = false;
+  std::vector<std::pair<ThreadId, uint64_t>> accesses;  // of its cycle, that lead to the next ones
+};
+std::vector<TakenFinding> add_analysis(Analysis&& analysis, const Trace& trace,
+                                       const std::vector<uint64_t>* index, FindingKinds* kinds,
+                                       CheckReport* report);
 
 // Of an input that may lack events: what is definite only by values, by looking at all executions,
 // or by loads that may have been forwarded from a missing store, is possible.

@@ -10,7 +10,9 @@
 
 #include "monitor/events/read_ahead.h"
 #include "monitor/judge/candidate_bounds.h"
+#include "monitor/judge/candidate_group.h"
 #include "monitor/judge/candidate_judge.h"
+#include "monitor/judge/certain_cycles.h"
 #include "monitor/judge/check_parts.h"
 #include "monitor/judge/cycle_finding.h"
 #include "monitor/judge/input_order.h"
@@ -29,6 +31,12 @@ namespace {
 
 constexpr uint64_t kMostExact = 100'000;  // events that are searched, of which much is open
 
+// Slices are small, and which of their violations are alike is looked at afterwards.
+AnalysisOptions each_told(AnalysisOptions options) {
+  options.told = options.told == Told::kFirst ? Told::kFirst : Told::kAll;
+  return options;
+}
+
 }  // namespace
 
 class StreamCheck::Impl {
@@ -36,7 +44,9 @@ class StreamCheck::Impl {
   Impl(const Symbols& symbols, const CheckOptions& options)
       : symbols_(symbols),
         options_(options),
-        judge_(symbols, options.property, options.analysis),
+        judge_(symbols, options.property, each_told(options.analysis)),
+        kinds_(options.analysis.told, symbols),
+        cycles_(options_, symbols, &kinds_, &report_),
         detector_(symbols, detector_options(), callbacks()) {
     report_.property = options.property;
     report_.semantics = options.analysis.relation.semantics;
@@ -200,13 +210,17 @@ class StreamCheck::Impl {
       for (uint64_t& index : finding.index) {
         index = order_.line(index);
       }
+      if (Repeats& repeats = finding.violation.repeats; repeats.found.all() != 0) {
+        repeats.first = order_.line(repeats.first);
+        repeats.last = order_.line(repeats.last);
+      }
     }
     for (FenceAdvice& advice : report_.unfenced) {
       for (uint64_t* index : {&advice.first, &advice.last, &advice.after}) {
         *index = order_.line(*index);
       }
     }
-    report_.arrange(options_.analysis.max_findings);
+    report_.arrange(options_.most_findings());
     return std::move(report_);
   }
 
@@ -222,7 +236,11 @@ class StreamCheck::Impl {
 
   DetectorCallbacks callbacks() {
     DetectorCallbacks callbacks;
-    callbacks.on_cycle = [this](const DetectedCycle& cycle) { keep(cycle); };
+    callbacks.on_cycle = [this](const DetectedCycle& cycle) { cycles_.close(cycle); };
+    if (options_.analysis.told != Told::kFirst) {
+      callbacks.on_repeated = callbacks.on_cycle;
+      callbacks.on_joined = [this](uint64_t part, uint64_t whole) { cycles_.join(part, whole); };
+    }
     callbacks.on_candidate = [this](DetectedCandidate&& candidate) {
       pending_.push_back(std::move(candidate));
     };
@@ -231,21 +249,6 @@ class StreamCheck::Impl {
   }
 
   void incomplete(std::string why) { report_.missing(std::move(why)); }
-
-  // One of each component, a certain one if there is one.
-  void keep(const DetectedCycle& cycle) {
-    certain_cycle_ = certain_cycle_ || cycle.certain();
-    const auto same = std::find_if(cycles_.begin(), cycles_.end(), [&](const DetectedCycle& kept) {
-      return kept.component == cycle.component && kept.set == cycle.set;
-    });
-    if (same != cycles_.end()) {
-      if (cycle.certain() && !same->certain()) {
-        *same = cycle;
-      }
-    } else if (cycles_.size() < options_.analysis.max_findings) {
-      cycles_.push_back(cycle);
-    }
-  }
 
   // No cycle of units can be closed: orders of single events alone have none.
   void count(const EventBlock& block) {
@@ -290,7 +293,7 @@ class StreamCheck::Impl {
     judge(*trace, &place, {});
     judged_whole_ = true;
     reported_loss_ = !trace_complete_;
-    forget_cycles();
+    forget_cycles(nullptr);
     pending_.clear();
   }
 
@@ -298,14 +301,6 @@ class StreamCheck::Impl {
   uint64_t judged_up_to() const {
     const uint64_t behind = std::min(Detector::kAround.back(), options_.history_events / 8);
     return report_.events - std::min(report_.events, behind);
-  }
-
-  static uint64_t end_of(const DetectedCandidate& candidate) {
-    uint64_t end = 0;
-    for (const DetectedUnit& unit : candidate.units) {
-      end = std::max(end, unit.last);
-    }
-    return end;
   }
 
   // The candidates that end before that event.
@@ -335,7 +330,7 @@ class StreamCheck::Impl {
     judge(trace, nullptr, candidates);
     judged_whole_ = whole;
     reported_loss_ = !trace_complete_;
-    forget_cycles();
+    forget_cycles(whole || end_before == UINT64_MAX ? nullptr : &candidates);
   }
 
   // The whole input, of which so much is open that the detector looked at one execution alone.
@@ -372,10 +367,17 @@ class StreamCheck::Impl {
     return judged_whole_;
   }
 
-  // The analysis of the whole input has reported them, if it came to its end.
-  void forget_cycles() {
-    if (!analysis_ended_) {
-      cycles_.clear();
+  // The analysis of the whole input has reported them, if it came to its end: all, or those of candidates.
+  void forget_cycles(const std::vector<DetectedCandidate>* judged) {
+    if (analysis_ended_) {
+      return;
+    }
+    if (judged == nullptr || options_.analysis.told == Told::kFirst) {
+      cycles_.forget();
+      return;
+    }
+    for (const DetectedCandidate& candidate : *judged) {
+      cycles_.resolve(candidate);
     }
   }
 
@@ -384,7 +386,13 @@ class StreamCheck::Impl {
     if (everything_ || error_) {
       return;
     }
-    std::vector<DetectedCandidate> candidates = take_pending(end_before);
+    for (std::vector<DetectedCandidate> next = take_pending(end_before); !next.empty();
+         next = std::exchange(like_others_, {})) {
+      judge_candidates(std::move(next));
+    }
+  }
+
+  void judge_candidates(std::vector<DetectedCandidate> candidates) {
     std::sort(candidates.begin(), candidates.end(),
               [](const DetectedCandidate& a, const DetectedCandidate& b) {
                 return a.units.front().first < b.units.front().first;
@@ -394,22 +402,16 @@ class StreamCheck::Impl {
       if (!wanted(candidate)) {
         continue;
       }
-      const uint64_t begin = candidate.units.front().first;
-      const uint64_t end = end_of(candidate);
-      if (!detector_.affords(end - begin + 1)) {
-        ++unjudged_;
+      if (!detector_.affords(end_of(candidate) - candidate.units.front().first + 1)) {
+        miss(candidate);
         continue;
       }
       // Cycles of one execution may overlap without end.
-      if (groups.empty() || begin > groups.back().last || detector_.simple()) {
-        groups.push_back({begin, end, {}});
-      }
-      groups.back().last = std::max(groups.back().last, end);
-      groups.back().candidates.push_back(std::move(candidate));
+      add_to_groups(std::move(candidate), detector_.simple(), &groups);
     }
     const unsigned jobs = options_.jobs != 0 ? options_.jobs : usable_processors();
     const auto analyse = [&](size_t i) {
-      return analyse_group(groups[i], bounds_left(groups[i]),
+      return analyse_group(groups[i], bounds_left(groups[i]), judge_, detector_, report_.events,
                            groups.size() > 1 ? 1 : options_.jobs);
     };
     work_in_order(groups.size(), jobs, analyse, [&](size_t i, JudgedGroup&& judged) {
@@ -421,118 +423,87 @@ class StreamCheck::Impl {
     });
   }
 
-  // Candidates that overlap, and the events that they span.
-  struct CandidateGroup {
-    uint64_t first;
-    uint64_t last;
-    std::vector<DetectedCandidate> candidates;
-  };
-
-  struct JudgedGroup {
-    CandidateShare bounds;
-    Judgement judgement;
-    uint64_t events = 0;  // that were analysed, some of them more than once
-    uint64_t work = 0;
-  };
-
   CandidateShare bounds_left(const CandidateGroup& group) const {
     return costs_.left(options_.analysis, report_.events, group.last - group.first + 1);
   }
 
-  // May run on any thread.
-  JudgedGroup analyse_group(const CandidateGroup& group, const CandidateShare& bounds,
-                            unsigned jobs) const {
-    JudgedGroup judged;
-    judged.bounds = bounds;
-    if (!bounds.affordable) {
-      return judged;
-    }
-    for (const uint64_t around : Detector::kAround) {
-      if (!detector_.affords_around(around)) {
-        break;
-      }
-      DetectedSlice slice =
-          detector_.slice(group.first, group.last, around, around == Detector::kAround.back());
-      if (judged.judgement.undecided() == 0 && judged.judgement.is_of(slice)) {
-        break;  // there is no more
-      }
-      judged.events += slice.index.size();
-      Judgement now = judge_.judge(group.candidates, std::move(slice), around, bounds,
-                                   report_.events, true, jobs);
-      judged.work += now.work;
-      if (CandidateJudge::stands_beside(judged.judgement, now)) {
-        break;
-      }
-      const bool more = judge_.more_may_say(now, around);
-      if (!now.failed() && judged.judgement.done()) {
-        (*now.analysis)->work += judged.judgement.result().work;
-      }
-      judged.judgement = std::move(now);
-      if (!more) {
-        break;
-      }
-    }
-    return judged;
-  }
-
   void take(const CandidateGroup& group, JudgedGroup&& judged) {
-    if (judged.bounds.affordable) {
-      costs_.add_events(judged.events);
-      detector_.judged(judged.work);
-      const uint64_t found = report_.violations();
-      take(std::move(*judged.judgement.analysis), judged.judgement.slice, &judged.judgement.index);
-      if (report_.violations() > found) {
-        return;
-      }
-      // Nothing that the analysis says of a slice takes a cycle of certain orders away.
+    if (!judged.bounds.affordable) {
       for (const DetectedCandidate& candidate : group.candidates) {
-        counted_ += candidate.directed ? 1 : 0;
+        miss(candidate);
       }
       return;
     }
+    costs_.add_events(judged.events);
+    detector_.judged(judged.work);
+    const uint64_t found = report_.violations();
+    const std::vector<CertainCycles::Taken> taken = take(
+        std::move(*judged.judgement.analysis), judged.judgement.slice, &judged.judgement.index);
     for (const DetectedCandidate& candidate : group.candidates) {
-      ++(candidate.directed ? counted_ : unjudged_);
+      if (report_.violations() > found) {
+        cycles_.analysed(candidate, taken);
+      } else if (candidate.directed) {
+        // Nothing that the analysis says of a slice takes a cycle of certain orders away.
+        show(candidate);
+      }
     }
   }
+
+  // It is not analysed.
+  void miss(const DetectedCandidate& candidate) {
+    if (candidate.directed) {
+      show(candidate);
+    } else {
+      ++(told_apart() && certain() ? unseen_ : unjudged_);
+    }
+  }
+
+  void show(const DetectedCandidate& candidate) { counted_ += cycles_.show(candidate) ? 0 : 1; }
+
+  // Not only the first violations.
+  bool told_apart() const { return options_.analysis.told != Told::kFirst; }
+  bool certain() const { return counted_ > 0 || report_.all().definite > 0; }
 
   // What the detector reported and no analysis shows, and what it closed and did not report.
   void add_cycles() {
     // In an input that was to be analysed as a whole, and was not, some were not compared with it.
     const bool early = analysis_ended_ || (ended_ && everything_);
     const bool sure = !order_.changed() && detector_.statistics().late_events == 0;
-    for (const DetectedCycle& cycle : cycles_) {
-      if (early && !(sure && cycle.certain())) {
-        continue;
-      }
-      if (std::none_of(
-              report_.findings.begin(), report_.findings.end(), [&](const Finding& finding) {
-                return shows(finding, cycle) &&
-                       (!sure || !cycle.certain() || verdict_of(finding) == Verdict::kDefinite);
-              })) {
-        report_.findings.push_back(
-            finding_of_cycle(cycle, options_.property, options_.analysis.relation));
-        counted_ -= std::min<uint64_t>(counted_, 1);
-      }
-    }
+    const uint64_t added = cycles_.show_rest(early, sure);
+    counted_ -= told_apart() ? 0 : std::min<uint64_t>(counted_, added);
     // Of sets what was reported of a cycle is all that is known of it.
     const bool sets = options_.property == Property::kAtomicSets;
-    const bool certain =
-        !sets || detector_.statistics().uncertain == 0 || certain_cycle_ || certain_analysis_;
+    const bool certain = !sets || detector_.statistics().uncertain == 0 || cycles_.any_certain() ||
+                         certain_analysis_;
     report_.more.add(certain ? Verdict::kDefinite : Verdict::kPossible, counted_);
   }
 
   // Counts the candidates that are not analysed.
-  bool wanted(const DetectedCandidate& candidate) {
+  bool wanted(DetectedCandidate& candidate) {
     // A cycle in the graph of an atomic set needs no further search.
     const bool found = options_.property == Property::kAtomicSets || !candidate.complete;
-    if (candidate.directed &&
-        (found || report_.findings.size() >= options_.analysis.max_findings)) {
-      ++counted_;
+    const bool enough = report_.findings.size() >= options_.most_findings();
+    if (candidate.directed && (found || enough)) {
+      show(candidate);
       ++report_.components;
       return false;
     }
-    if ((counted_ > 0 || certain_analysis_) &&
-        report_.findings.size() >= options_.analysis.max_findings) {
+    if (candidate.directed) {
+      switch (cycles_.next(candidate)) {
+        case CertainCycles::Next::kAnalyse:
+          return true;
+        case CertainCycles::Next::kWait:
+          like_others_.push_back(std::move(candidate));
+          return false;
+        case CertainCycles::Next::kCounted:
+          ++report_.components;
+          return false;
+      }
+    }
+    // Of those of one execution there is no end.
+    const bool many = told_apart() && detector_.simple() &&
+                      report_.violations() >= options_.analysis.max_findings;
+    if ((counted_ > 0 || certain_analysis_) && (enough || many)) {
       ++unseen_;
       return false;
     }
@@ -553,28 +524,28 @@ class StreamCheck::Impl {
     take(std::move(analysis), trace, index);
   }
 
-  void take(Result<Analysis>&& analysis, const Trace& trace, const std::vector<uint64_t>* index) {
+  std::vector<CertainCycles::Taken> take(Result<Analysis>&& analysis, const Trace& trace,
+                                         const std::vector<uint64_t>* index) {
     if (!analysis) {
       error_ = analysis.error();
-      return;
+      return {};
     }
     analysis_ended_ = analysis_ended_ || (everything_ && ended_early(*analysis));
     certain_analysis_ = certain_analysis_ || analysis->verdict() == Verdict::kDefinite;
     costs_.add(*analysis);
-    add_analysis(std::move(*analysis), trace, index, &report_);
+    return add_analysis(std::move(*analysis), trace, index, &kinds_, &report_);
   }
 
   const Symbols& symbols_;
   CheckOptions options_;
   CheckReport report_;
-  std::vector<DetectedCandidate> pending_;  // not analysed yet
-  std::vector<DetectedCycle> cycles_;       // the first ones
-  bool everything_ = true;                  // the whole input is in the history, and to be analysed
-  bool kept_whole_ = true;                  // it is in the history, in the order of the stream
+  std::vector<DetectedCandidate> pending_;      // not analysed yet
+  std::vector<DetectedCandidate> like_others_;  // that wait for these
+  bool everything_ = true;  // the whole input is in the history, and to be analysed
+  bool kept_whole_ = true;  // it is in the history, in the order of the stream
   bool trace_complete_ = true;
   bool judged_whole_ = false;      // not only what was flagged
   bool too_dear_ = false;          // the analysis of the whole input came to no end
-  bool certain_cycle_ = false;     // of the detector's own
   bool certain_analysis_ = false;  // of what it flagged
   bool reported_loss_ = false;
   uint64_t counted_ = 0;  // violated groups of units that are in no finding
@@ -584,6 +555,8 @@ class StreamCheck::Impl {
   uint64_t unseen_ = 0;
   CandidateCosts costs_;  // of what has been judged; groups that are analysed ahead look at them
   const CandidateJudge judge_;
+  FindingKinds kinds_;
+  CertainCycles cycles_;
   Lifetimes lifetimes_;
   EventBlock renamed_;
   ThreadsAtOnce threads_;

@@ -242,6 +242,15 @@ Finding violation_of(const Json& object, const std::string& property, const std:
   return finding;
 }
 
+// How often it is there, and whether it is hidden.
+Finding counted(Finding finding, const Json& object) {
+  finding.times = std::max<uint64_t>(number_of(object, "count"), 1);
+  if (const std::string by = text_of(object, "suppressed_by"); !by.empty()) {
+    finding.details.push_back("suppressed: " + by);
+  }
+  return finding;
+}
+
 // `lines` of the input, which the findings are in.
 Finding history_of(const Json& object, const std::string& input) {
   Finding finding;
@@ -383,7 +392,7 @@ void Results::add(Finding finding, const std::string& input) {
     at = findings_.size();
     findings_.push_back(std::move(finding));
   } else {
-    ++findings_[at].times;
+    findings_[at].times += finding.times;
   }
   if (input.empty()) {
     waiting_.push_back(at);
@@ -408,7 +417,7 @@ void Results::name_waiting(const std::string& input) {
 
 void Results::add_findings(const Json& object, Judged* judged) {
   const auto count = [&](Finding finding) {
-    ++judged->findings;
+    judged->findings += finding.times;
     add(std::move(finding), judged->name);
   };
   const std::string property = text_of(object, "property");
@@ -420,8 +429,9 @@ void Results::add_findings(const Json& object, Judged* judged) {
     count(violation_of(object, property, judged->verdict));
   }
   for_each_object(array_of(object, "findings"), [&](const Json& each) {
-    count(each.contains("kind") ? exploration_of(each)
-                                : violation_of(each, property, text_of(each, "verdict")));
+    count(each.contains("kind")
+              ? exploration_of(each)
+              : counted(violation_of(each, property, text_of(each, "verdict")), each));
   });
   const auto predictions = [&](const char* key, const char* rule) {
     for_each_object(array_of(object, key),

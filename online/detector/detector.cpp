@@ -48,11 +48,17 @@ class Detector::Impl {
     }
     sweep_by_ = quiet();
     if (options.policy == DetectorPolicy::kAtomicSets) {
-      auto policy = std::make_unique<AtomicSetPolicy>(graph_, symbols, options.sets,
-                                                      callbacks_.on_cycle, candidate_callback());
+      auto policy =
+          std::make_unique<AtomicSetPolicy>(graph_, symbols, options.sets, callbacks_.on_cycle,
+                                            callbacks_.on_repeated, candidate_callback());
       if (callbacks_.on_cycle) {
         callbacks_.on_cycle = [found = policy.get()](const DetectedCycle& cycle) {
-          found->on_cycle(cycle);
+          found->on_cycle(cycle, false);
+        };
+      }
+      if (callbacks_.on_repeated) {
+        callbacks_.on_repeated = [found = policy.get()](const DetectedCycle& cycle) {
+          found->on_cycle(cycle, true);
         };
       }
       policy_ = std::move(policy);
@@ -201,6 +207,7 @@ class Detector::Impl {
     candidate.units = std::move(found.units);
     candidate.directed = found.directed;
     candidate.complete = found.complete;
+    candidate.components = std::move(found.components);
     flag(std::move(candidate));
   }
 

@@ -56,6 +56,10 @@ void ConflictGraph::close_cycle(Node from, Node to) {
     }
   }
   Group& whole = groups_[survivor];
+  std::vector<uint64_t> joined;
+  if (whole.component != 0) {
+    joined.push_back(whole.component);
+  }
   whole.vertex = stays;
   group_of_vertex_[stays] = survivor;
   for (const uint32_t group : others) {
@@ -65,6 +69,9 @@ void ConflictGraph::close_cycle(Node from, Node to) {
     }
     whole.members.insert(whole.members.end(), component.members.begin(), component.members.end());
     whole.units += component.units;
+    if (component.component != 0) {
+      joined.push_back(component.component);
+    }
     if (component.component != 0 &&
         (whole.component == 0 || component.component < whole.component)) {
       whole.component = component.component;
@@ -74,6 +81,11 @@ void ConflictGraph::close_cycle(Node from, Node to) {
   }
   if (whole.component == 0) {
     whole.component = ++parts_;
+  }
+  for (const uint64_t part : joined) {
+    if (part != whole.component && callbacks_->on_joined) {
+      callbacks_->on_joined(part, whole.component);
+    }
   }
   cycle.component = whole.component;
   cycle.component_units = whole.units;
@@ -240,6 +252,9 @@ void ConflictGraph::report(DetectedCycle&& cycle) {
       known_cycles_.try_emplace(hash_of(cycle), static_cast<uint32_t>(cycle_counts_.size()));
   if (!is_new) {
     ++cycle_counts_[known->second];
+    if (callbacks_->on_repeated) {
+      callbacks_->on_repeated(cycle);
+    }
     return;
   }
   cycle_counts_.push_back(1);

@@ -48,7 +48,8 @@ class ConflictGraph {
     std::vector<DetectedUnit> units;
     bool directed = false;
     bool complete = true;
-    bool only_events = true;  // no unit has more than one event: there is no cycle
+    bool only_events = true;           // no unit has more than one event: there is no cycle
+    std::vector<uint64_t> components;  // as DetectedCandidate::components
   };
   using OnCandidate = std::function<void(Candidate&&)>;
 

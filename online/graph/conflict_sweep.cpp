@@ -303,9 +303,9 @@ class ConflictGraph::Sweep {
     for (uint32_t i = 0; i < elements.size(); ++i) {
       const auto units = members(elements[i]);
       if (!edges.empty() && components.component_of_node[i] != MixedComponents::kNone) {
-        add_members(units, &candidates[components.component_of_node[i]]);
+        add_members(elements[i], units, &candidates[components.component_of_node[i]]);
       } else if (units.size() > 1) {
-        add_members(units, &candidates.emplace_back());
+        add_members(elements[i], units, &candidates.emplace_back());
       }
     }
     return candidates;
@@ -320,7 +320,10 @@ class ConflictGraph::Sweep {
     on_candidate_(std::move(candidate));
   }
 
-  void add_members(std::span<const Node> units, Candidate* candidate) {
+  void add_members(uint32_t element, std::span<const Node> units, Candidate* candidate) {
+    if (element < groups_ && graph_.groups_[element].component != 0) {
+      candidate->components.push_back(graph_.groups_[element].component);
+    }
     candidate->directed = candidate->directed || units.size() > 1;
     for (const Node node : units) {
       const UnitNode& member = graph_.nodes_[node];

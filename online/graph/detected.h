@@ -121,9 +121,10 @@ struct DetectedComponent {
 };
 
 struct DetectedCandidate {
-  std::vector<DetectedUnit> units;  // by first event
-  bool directed = false;            // contains a directed cycle: definite
-  bool complete = true;             // units and events are all there
+  std::vector<DetectedUnit> units;   // by first event
+  bool directed = false;             // contains a directed cycle: definite
+  bool complete = true;              // units and events are all there
+  std::vector<uint64_t> components;  // of its directed cycles (DetectedCycle::component)
   // kAtomicSets: index in Symbols::sets, or an object; kNone and no size: all locations.
   uint32_t set = Interner::kNone;
   LocationKey object;
@@ -187,6 +188,10 @@ struct DetectorCallbacks {
   std::function<void(DetectedCandidate&&)> on_candidate;       // final
   // Whether on_candidate wants the events of this candidate; absent: always.
   std::function<bool(const DetectedCandidate&)> wants_events;
+  // As on_cycle, one that is known.
+  std::function<void(const DetectedCycle&)> on_repeated{};
+  // Before these: the component with the first number is part of the other one from now on.
+  std::function<void(uint64_t, uint64_t)> on_joined{};
 };
 
 }  // namespace tsomon

@@ -38,7 +38,7 @@ void AtomicSetPolicy::end_object(const LiveObjects::Ended& ended) {
     for (DetectedStep& step : held.cycle.steps) {
       step.kind = ended.certain ? step.kind : EdgeKind::kOverlap;
     }
-    report_(held.cycle);
+    tell(held.cycle, held.repeated);
     return true;
   });
 }
@@ -88,7 +88,7 @@ void AtomicSetPolicy::access_object(const EventBlock& block, const Event& event,
   }
 }
 
-void AtomicSetPolicy::on_cycle(const DetectedCycle& found) {
+void AtomicSetPolicy::on_cycle(const DetectedCycle& found, bool repeated) {
   DetectedCycle cycle = found;
   // That merged units cannot be told apart holds for all edges together, overlapping ones included.
   for (DetectedStep& step : cycle.steps) {
@@ -97,9 +97,9 @@ void AtomicSetPolicy::on_cycle(const DetectedCycle& found) {
     }
   }
   if (object_ == LiveObjects::kNone || !cycle.certain()) {
-    report_(cycle);
+    tell(cycle, repeated);
   } else {
-    held_.push_back({std::move(cycle), object_, objects_.latest(object_)});
+    held_.push_back({std::move(cycle), object_, objects_.latest(object_), repeated});
   }
 }
 
@@ -109,14 +109,14 @@ void AtomicSetPolicy::report_held(int64_t now) {
     if (held.until >= now) {
       return false;
     }
-    report_(held.cycle);
+    tell(held.cycle, held.repeated);
     return true;
   });
 }
 
 void AtomicSetPolicy::finish() {
   for (const Held& held : held_) {
-    report_(held.cycle);
+    tell(held.cycle, held.repeated);
   }
   held_.clear();
   while (!open_pairs_.empty()) {  // units that never ended

@@ -47,11 +47,12 @@ class AtomicSetPolicy : public Policy {
   static constexpr uint64_t kCandidatesOfAPlace = 16;
 
   AtomicSetPolicy(ConflictGraph& graph, const Symbols& symbols, SetChoice choice, Report report,
-                  Flag flag)
+                  Report repeat, Flag flag)
       : graph_(graph),
         symbols_(symbols),
         choice_(choice),
         report_(std::move(report)),
+        repeat_(std::move(repeat)),
         flag_(std::move(flag)) {
     mode_ = choice == SetChoice::kObjects ? Mode::kObjects : Mode::kEverything;
   }
@@ -65,7 +66,8 @@ class AtomicSetPolicy : public Policy {
   bool wants_sweep() const override { return pace_.many(index_.size()); }
 
   // The graph has found a cycle; of an object it is reported once that is certain.
-  void on_cycle(const DetectedCycle& cycle);
+  // `repeated`: one that is known.
+  void on_cycle(const DetectedCycle& cycle, bool repeated);
 
  private:
   static constexpr Node kNone = ConflictGraph::kNone;
@@ -130,6 +132,7 @@ class AtomicSetPolicy : public Policy {
     DetectedCycle cycle;
     LiveObjects::Slot object = 0;
     int64_t until = 0;
+    bool repeated = false;
   };
 
   // Two units of which each may have come first. At most kMaxOpenPairs wait for the end of a unit.
@@ -173,6 +176,11 @@ class AtomicSetPolicy : public Policy {
   void allocate(const EventBlock& block, const Event& event, uint64_t index);
   void end_object(const LiveObjects::Ended& ended);
   void report_held(int64_t now);
+  void tell(const DetectedCycle& cycle, bool repeated) const {
+    if (const Report& to = repeated ? repeat_ : report_; to) {
+      to(cycle);
+    }
+  }
 
   bool gone(const Point& point) const {
     return point.unit == kNone || point.generation != graph_.generation(point.unit);
@@ -196,6 +204,7 @@ class AtomicSetPolicy : public Policy {
   const Symbols& symbols_;
   SetChoice choice_;
   Report report_;
+  Report repeat_;
   Flag flag_;
   Mode mode_ = Mode::kEverything;
   uint64_t accesses_ = 0;  // since the mode was chosen

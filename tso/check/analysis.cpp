@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -243,13 +244,18 @@ class Analyser {
   static uint64_t share(uint64_t least, uint64_t total, uint64_t used) {
     return std::max(least, total - std::min(total, used));
   }
+  // Where not all cycles are wanted, one may lead through units that values tie to the component.
+  static std::vector<uint32_t> explained_edges(const WantedComponent& component,
+                                               const SearchedComponent& searched) {
+    std::vector<uint32_t> edges = component.edges;
+    edges.insert(edges.end(), searched.tied.begin(), searched.tied.end());
+    return edges;
+  }
   // Cycle, slice and witness of a finding; false when the witness does not hold.
   bool explain(const WantedComponent& component, const SearchedComponent& searched,
                Violation* finding) {
     std::string why;
-    // Where not all cycles are wanted, one may lead through units that values tie to the component.
-    std::vector<uint32_t> edges = component.edges;
-    edges.insert(edges.end(), searched.tied.begin(), searched.tied.end());
+    const std::vector<uint32_t> edges = explained_edges(component, searched);
     const bool holds = explainer_->explain(
         {edges, searched.open, searched.result, searched.closing, searched.realised}, finding,
         &why);
@@ -389,7 +395,18 @@ class Analyser {
       incomplete(fmt::format("whether a violation is definite was not decided: {} open edges",
                              open.size()));
     }
-    if (result_.findings.size() < options_.max_findings &&
+    std::string kind;
+    if (options_.told == Told::kEachKind) {
+      const std::vector<uint32_t> edges = explained_edges(component, searched);
+      const std::vector<CycleEdge> cycle = explainer_->plain_cycle(
+          {edges, searched.open, searched.result, searched.closing, searched.realised});
+      kind = kind_of(finding, cycle, trace_, units_, trace_.symbols.names.size());
+      if (const auto known = kinds_.find(kind); known != kinds_.end()) {
+        result_.findings[known->second].repeats.add(finding.verdict, begin_of(cycle));
+        return;
+      }
+    }
+    if ((options_.told != Told::kFirst || result_.findings.size() < options_.max_findings) &&
         !explain(component, searched, &finding)) {
       ++result_.undecided_components;
       return;
@@ -407,7 +424,14 @@ class Analyser {
     if (!finding.witness.empty() && !executions.witness.empty()) {
       explainer_->show_execution(executions.witness, &finding);
     }
-    result_.add(std::move(finding), options_.max_findings);
+    if (options_.told == Told::kFirst) {
+      result_.add(std::move(finding), options_.max_findings);
+      return;
+    }
+    if (options_.told == Told::kEachKind) {
+      kinds_.emplace(std::move(kind), result_.findings.size());
+    }
+    result_.findings.push_back(std::move(finding));
   }
 
   const Trace& trace_;
@@ -426,7 +450,8 @@ class Analyser {
   std::optional<Explainer> explainer_;
   std::optional<ComponentSearch> search_;
   Analysis& result_;
-  std::optional<OrientationResult> whole_;  // of the whole trace
+  std::unordered_map<std::string, size_t> kinds_;  // of Told::kEachKind, in the findings
+  std::optional<OrientationResult> whole_;         // of the whole trace
   uint64_t whole_steps_ = 0;
   uint64_t whole_work_ = 0;
   // What the judged components have taken; components that are searched ahead look at it.

@@ -6,7 +6,8 @@
 // Verdicts    kClean: no valid orientation is bad. kDefinite: every one is. kPossible: some are, or
 //             some are and whether all are was not decided (then `complete` is false).
 //             kInconclusive: a bound was hit, or events were lost, and nothing bad was found.
-// Findings    One for each violated component, at most `max_findings` of them with cycle and witness.
+// Findings    One for each violated component, at most `max_findings` of them with cycle and witness; or, as `told` says,
+//             one for each kind of them, by the cycle that the search found, or all.
 //             Every witness has passed check_witness(); one that does not is an internal error that
 //             makes the analysis inconclusive instead of being reported.
 // Exactness   Under Semantics::kExact an orientation counts only if realise() finds an execution
@@ -63,6 +64,13 @@ struct UnfencedUnit {
   uint32_t after = 0;
 };
 
+// Which violations have a finding of their own. Others are counted.
+enum class Told : uint8_t {
+  kFirst,     // the first AnalysisOptions::max_findings
+  kEachKind,  // one of each kind (tso/model/finding.h), whose Repeats the others are
+  kAll,
+};
+
 struct AnalysisOptions {
   Property property = Property::kSerializability;
   RelationOptions relation;
@@ -77,6 +85,7 @@ struct AnalysisOptions {
   uint64_t max_total_steps = 200'000;
   uint64_t max_total_work = 2'000'000'000;
   uint32_t max_findings = 16;
+  Told told = Told::kFirst;
   unsigned threads = 1;          // that search components; the result does not depend on it
   Progress* progress = nullptr;  // told what is searched, if there is one
   // Cycles are searched between units of these events; empty: between all. The whole trace is still

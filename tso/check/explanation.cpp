@@ -32,15 +32,8 @@ void add_members(const AnalysedTrace& analysed, uint32_t node, std::vector<uint3
 
 bool Explainer::explain(const ViolatedComponent& component, Violation* finding, std::string* why) {
   Orientation chosen = orientation_of(component);
-  // Undirected edges that were not chosen are decided by what is certain; those of other components stay
-  // open.
-  const OrientationOracle before = [&](uint32_t e, uint32_t f) {
-    const Order order = chosen.pairs.order(chosen.forward, e, f);
-    return order != Order::kNone ? order : certain(e, f);
-  };
-  finding->cycle = shortened(
-      in_.relation, in_.classes.class_of(),
-      shortest_cycle_of_data(in_.trace, cycle_in(component, before), in_.classes.class_of()));
+  const OrientationOracle before = oracle_of(chosen);
+  finding->cycle = plain_cycle(component, before);
   TSOMON_CHECK(!finding->cycle.empty(), "a cyclic component has no cycle");
   collect_window(finding);
   if (!component.result.has_orientation) {
@@ -57,6 +50,27 @@ bool Explainer::explain(const ViolatedComponent& component, Violation* finding, 
     }
   }
   return show(component, before, finding, why);
+}
+
+std::vector<CycleEdge> Explainer::plain_cycle(const ViolatedComponent& component) const {
+  const Orientation chosen = orientation_of(component);
+  return plain_cycle(component, oracle_of(chosen));
+}
+
+std::vector<CycleEdge> Explainer::plain_cycle(const ViolatedComponent& component,
+                                              const OrientationOracle& before) const {
+  return shortened(
+      in_.relation, in_.classes.class_of(),
+      shortest_cycle_of_data(in_.trace, cycle_in(component, before), in_.classes.class_of()));
+}
+
+// Undirected edges that were not chosen are decided by what is certain; those of other components stay
+// open. It asks `chosen` as that is then.
+OrientationOracle Explainer::oracle_of(const Orientation& chosen) const {
+  return [this, &chosen](uint32_t e, uint32_t f) {
+    const Order order = chosen.pairs.order(chosen.forward, e, f);
+    return order != Order::kNone ? order : certain(e, f);
+  };
 }
 
 // The open edges of the component as the search left them.

@@ -47,6 +47,8 @@ class Explainer {
   // Fills cycle, slice and witness of the finding. False: `why` says why there is no witness that
   // holds. True with `why`: there need not be one (the paper's relation).
   bool explain(const ViolatedComponent& component, Violation* finding, std::string* why);
+  // The cycle that the search found, as short as that is known without an execution; what explain() shows may be shorter.
+  std::vector<CycleEdge> plain_cycle(const ViolatedComponent& component) const;
   // SC-serializability with values: `steps` of an execution that returns them, in whose order of
   // issues there is a cycle. It replaces the witness, if the checker accepts it.
   void show_execution(const std::vector<Step>& steps, Violation* finding);
@@ -57,6 +59,9 @@ class Explainer {
     std::vector<bool> forward;
   };
   Orientation orientation_of(const ViolatedComponent& component) const;
+  OrientationOracle oracle_of(const Orientation& chosen) const;
+  std::vector<CycleEdge> plain_cycle(const ViolatedComponent& component,
+                                     const OrientationOracle& before) const;
   std::optional<Orientation> orient_slice(const ViolatedComponent& component,
                                           const std::vector<uint32_t>& slice) const;
   std::vector<CycleEdge> cycle_in(const ViolatedComponent& component,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace tsomon {
@@ -31,6 +32,48 @@ bool has_certain_orders(const Violation& violation) {
     return edge.kind == EdgeKind::kProgramOrder || edge.kind == EdgeKind::kConflict ||
            edge.kind == EdgeKind::kThread || edge.kind == EdgeKind::kHandOver;
   });
+}
+
+uint32_t begin_of(const std::vector<CycleEdge>& cycle) {
+  uint32_t begin = UINT32_MAX;
+  for (const CycleEdge& edge : cycle) {
+    begin = std::min({begin, edge.from, edge.to});
+  }
+  return begin;
+}
+
+std::string kind_of(const Violation& violation, const std::vector<CycleEdge>& cycle,
+                    const EventBlock& events, const UnitTable& units, size_t names) {
+  const auto place = [&](uint32_t e) {
+    const Event& event = events.events[e];
+    const bool named = !is(event, kinds::kAccesses) || (event.size == 0 && event.address < names);
+    return std::tuple(event.location, event.kind(), named ? event.address + 1 : uint64_t{0});
+  };
+  using Place = decltype(place(0));
+  std::vector<std::tuple<uint32_t, Place, Place>> steps;
+  steps.reserve(cycle.size());
+  for (size_t i = 0; i < cycle.size(); ++i) {
+    const UnitId unit = units.of_event(cycle[i].from);
+    steps.emplace_back(unit == UnitTable::kNone ? Interner::kNone : units[unit].label,
+                       place(cycle[(i + cycle.size() - 1) % cycle.size()].to),
+                       place(cycle[i].from));
+  }
+  std::rotate(steps.begin(), std::min_element(steps.begin(), steps.end()), steps.end());
+  std::string kind;
+  const auto put = [&kind](uint64_t value) {
+    for (int bits = 0; bits < 64; bits += 8) {
+      kind.push_back(static_cast<char>(value >> bits));
+    }
+  };
+  put(violation.verdict == Verdict::kDefinite ? 0 : violation.complete ? 1 : 2);
+  for (const auto& [label, to, from] : steps) {
+    put(label);
+    for (const Place& one : {to, from}) {
+      put((static_cast<uint64_t>(std::get<0>(one)) << 8) | static_cast<uint64_t>(std::get<1>(one)));
+      put(std::get<2>(one));
+    }
+  }
+  return kind;
 }
 
 Finding make_finding(Violation violation, const EventBlock& events, const UnitTable& units,
@@ -78,6 +121,10 @@ Finding make_finding(Violation violation, const EventBlock& events, const UnitTa
   }
   finding.units = UnitTable(std::move(own), std::move(of_event));
   finding.violation = std::move(violation);
+  if (Repeats& repeats = finding.violation.repeats; index != nullptr && repeats.found.all() != 0) {
+    repeats.first = (*index)[repeats.first];
+    repeats.last = (*index)[repeats.last];
+  }
   for (CycleEdge& edge : finding.violation.cycle) {
     edge.unit = number[edge.unit];
     edge.from = place(edge.from);

@@ -84,7 +84,7 @@ inline Verdict verdict_of(const Violations& found, bool complete) {
                               : Verdict::kInconclusive;
 }
 
-// `Finding`: verdict_of(finding) is kDefinite or kPossible.
+// `Finding`: verdict_of(finding) is kDefinite or kPossible, violations_of(finding) has it and those that it stands for.
 template <typename Finding>
 struct Outcome {
   std::vector<Finding> findings;  // the gravest first
@@ -97,7 +97,7 @@ struct Outcome {
     if (findings.size() < max_findings) {
       findings.push_back(std::move(finding));
     } else {
-      more.add(verdict_of(finding));
+      more.add(violations_of(finding));
     }
   }
   // The gravest come first, and no more are shown than this.
@@ -106,7 +106,7 @@ struct Outcome {
       return verdict_of(a) > verdict_of(b);
     });
     while (findings.size() > max_findings) {
-      more.add(verdict_of(findings.back()));
+      more.add(violations_of(findings.back()));
       findings.pop_back();
     }
   }
@@ -115,11 +115,11 @@ struct Outcome {
   Violations all() const {
     Violations result = more;
     for (const Finding& finding : findings) {
-      result.add(verdict_of(finding));
+      result.add(violations_of(finding));
     }
     return result;
   }
-  uint64_t violations() const { return findings.size() + more.all(); }
+  uint64_t violations() const { return all().all(); }
   Verdict verdict() const { return tsomon::verdict_of(all(), complete()); }
 };
 
