@@ -55,6 +55,8 @@ std::atomic<uint32_t> returned{0};  // counts emptied chunks
 std::atomic<uint32_t> unheard{0};   // full chunks of ended threads for which nobody was woken
 std::atomic<uint32_t> state{0};     // 0 recording, 1 finishing, 2 finished
 std::atomic<bool> writer_sleeps{false};
+std::atomic<bool> writer_leaves{false};  // when all is written
+pthread_t writer{};
 std::atomic<uint32_t> takers_wait{0};
 pid_t writer_id = 0;
 std::atomic<uint32_t> placed{0};  // where the file's descriptor is: not yet, kApart or kShared
@@ -226,6 +228,10 @@ void* writer_thread(void*) {
   bool alone = false;
   for (;;) {
     const uint32_t seen = given.load(std::memory_order_seq_cst);
+    if (writer_leaves.load(std::memory_order_seq_cst) &&
+        state.load(std::memory_order_seq_cst) == 2) {
+      return nullptr;
+    }
     drain(true, false);
     const bool finishes = state.load(std::memory_order_seq_cst) == 1;
     note_modules();
@@ -426,14 +432,13 @@ bool start_chunk_writer(const char* path) {
   sigset_t old;
   sigfillset(&all);
   real_pthread_sigmask(SIG_SETMASK, &all, &old);
-  pthread_t thread{};
-  const int failed = real_pthread_create(&thread, nullptr, writer_thread, nullptr);
+  writer_leaves.store(false, std::memory_order_relaxed);
+  const int failed = real_pthread_create(&writer, nullptr, writer_thread, nullptr);
   real_pthread_sigmask(SIG_SETMASK, &old, nullptr);
   if (failed != 0) {
     warn("cannot start the thread that writes the capture: %s", strerror(failed));
     return false;
   }
-  pthread_detach(thread);
   while (placed.load(std::memory_order_seq_cst) == 0) {
     wait_while(&placed, 0, -1);
   }
@@ -480,6 +485,13 @@ void finish() {
     }
   }
   errno = saved_errno;
+}
+
+void end_chunk_writer() {
+  writer_leaves.store(true, std::memory_order_seq_cst);
+  wake_writer();
+  real_pthread_join(writer, nullptr);
+  end_clock();
 }
 
 }  // namespace tsomon::probe

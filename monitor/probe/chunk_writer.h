@@ -52,5 +52,7 @@ char* copy_sets(uint32_t* from, char* at, char* end);
 // True once finish() was called: chunks may no longer change hands.
 bool finishing();
 void wait_until_finished();
+// After finish(): the runtime has no thread any more.
+void end_chunk_writer();
 
 }  // namespace tsomon::probe

@@ -99,6 +99,9 @@ Context* writable_slow() {
       return context;
     }
   }
+  if (TSOMON_UNLIKELY(ended_early)) {
+    return nullptr;  // and no system call is made
+  }
   // After a failure nothing is tried until a chunk came back: dropping must not cost system calls.
   const bool failed = local.context == &inactive;
   if (thread->muted || (failed && thread->returned == chunks_returned())) {

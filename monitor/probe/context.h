@@ -132,4 +132,7 @@ extern bool simple_atomics;
 // False: nothing is recorded in this process (no output, or it could not be opened).
 extern bool recording;
 
+// Recording ended before the program did: no system calls are made for it any more.
+extern bool ended_early;
+
 }  // namespace tsomon::probe

@@ -27,6 +27,7 @@ uint32_t modules_told = 0;
 uint32_t system_told = 0;
 std::atomic<uint32_t> child_count{0};
 uint32_t children_told = 0;
+const char* end_of_recording = nullptr;
 
 // Asm statements that are not understood: the texts, which may lie in modules that are unloaded.
 constexpr uint32_t kMostStatements = 32;
@@ -108,6 +109,8 @@ void note_not_understood(const char* text) {
   }
 }
 
+void note_end_of_recording(const char* why) { end_of_recording = why; }
+
 void count_child() { child_count.fetch_add(1, std::memory_order_relaxed); }
 
 void look_at_code(const dl_phdr_info* info, const char* path) {
@@ -160,6 +163,14 @@ char* copy_not_instrumented(char* at, char* end) {
     if (next == nullptr) {
       return at;
     }
+    at = next;
+  }
+  if (end_of_recording != nullptr) {
+    char* const next = put(at, end, capture::NotInstrumented::kModule, end_of_recording);
+    if (next == nullptr) {
+      return at;
+    }
+    end_of_recording = nullptr;
     at = next;
   }
   at = put_count(at, end, capture::NotInstrumented::kSystemModules, system_count, &system_told);

@@ -19,6 +19,8 @@ namespace tsomon::probe {
 void look_at_code(const dl_phdr_info* info, const char* path);
 
 // Its place and instruction. Async-signal-safe.
+// What the program does from here on is not recorded: `why` is a phrase.
+void note_end_of_recording(const char* why);
 void note_not_understood(const char* text);
 
 void count_child();  // of fork, that is not followed

@@ -27,8 +27,10 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -109,6 +111,9 @@ using Handler = void (*)(int, siginfo_t*, void*);
 std::atomic<Handler> handlers[NSIG];
 
 void on_signal(int number, siginfo_t* info, void* context) {
+  if (ended_early) {
+    return handlers[number].load(std::memory_order_acquire)(number, info, context);
+  }
   const int saved_errno = errno;
   HandlerFrame frame{};
   enter_handler(&frame, context);
@@ -146,7 +151,7 @@ void catch_fatal_signals() {
 }
 
 void at_exit() {
-  if (getpid() == recorded_pid) {
+  if (recording && getpid() == recorded_pid) {
     finish();
   }
 }
@@ -160,7 +165,34 @@ bool is_fatal(int number) {
   return false;
 }
 
+// Before the program restricts its system calls, to those that it makes itself: none but those may
+// come from here any more.
+void end_before_filter() {
+  if (!recording || local.off || getpid() != recorded_pid) {
+    return;
+  }
+  note_end_of_recording("all that came after the program restricted its system calls (seccomp)");
+  finish();
+  end_chunk_writer();
+  for (const int number : kFatal) {
+    struct sigaction now {};
+    if (real_sigaction(number, nullptr, &now) == 0 && now.sa_sigaction == on_fatal) {
+      now = {};
+      now.sa_handler = SIG_DFL;
+      real_sigaction(number, &now, nullptr);
+    }
+  }
+  warn("the program restricts its system calls (seccomp): recording ends here");
+  recording = false;
+  ended_early = true;
+  local = Local{};
+  local.off = true;
+}
+
 void in_child() {
+  if (ended_early) {
+    return;
+  }
   const bool follow = recording && options.follow_fork && options.live == 0;
   const bool was_active = local.thread != nullptr || local.off;
   recording = false;
@@ -220,7 +252,7 @@ void leave_alternate_stack() {
   stack_t now{};
   stack_t none{};
   none.ss_flags = SS_DISABLE;
-  if (alternate_stack != nullptr && sigaltstack(nullptr, &now) == 0 &&
+  if (alternate_stack != nullptr && !ended_early && sigaltstack(nullptr, &now) == 0 &&
       ((now.ss_flags & SS_DISABLE) != 0 || now.ss_sp != alternate_stack ||
        sigaltstack(&none, nullptr) == 0)) {
     give_block(alternate_stack);
@@ -288,6 +320,26 @@ void start() {
 }  // namespace tsomon::probe
 
 using namespace tsomon::probe;
+
+void tsomon::probe::calls_kernel(long number, long first) {
+  if (number == SYS_seccomp ? first == SECCOMP_SET_MODE_STRICT || first == SECCOMP_SET_MODE_FILTER
+                            : number == SYS_prctl && first == PR_SET_SECCOMP) {
+    end_before_filter();
+  }
+}
+
+TSOMON_HOOK int prctl(int option, ...) noexcept {
+  va_list list;
+  va_start(list, option);
+  long arguments[4];
+  for (long& argument : arguments) {
+    argument = va_arg(list, long);
+  }
+  va_end(list);
+  calls_kernel(SYS_prctl, option);
+  return static_cast<int>(tsomon::kernel::call(SYS_prctl, option, arguments[0], arguments[1],
+                                               arguments[2], arguments[3]));
+}
 
 TSOMON_HOOK void __tsan_init() { start(); }
 

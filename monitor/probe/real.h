@@ -31,4 +31,5 @@ void* next_definition(const char* name, const char* version);
 #define TSOMON_REAL(NAME) TSOMON_REAL_VERSION(NAME, nullptr)
 
 TSOMON_REAL(pthread_create)
+TSOMON_REAL(pthread_join)
 TSOMON_REAL(pthread_sigmask)

@@ -20,6 +20,7 @@ Options options;
 bool selective = false;
 bool simple_atomics = false;
 bool recording = false;
+bool ended_early = false;
 
 namespace {
 
@@ -89,7 +90,7 @@ Thread* new_thread() {
 }
 
 void begin_thread(Thread* thread) {
-  if (thread == nullptr || local.off || local.thread != nullptr) {
+  if (thread == nullptr || local.off || local.thread != nullptr || ended_early) {
     return;
   }
   {
@@ -134,6 +135,11 @@ void become(Thread* thread) {
 void end_this() {
   Thread* const thread = local.thread;
   if (thread == nullptr || local.off) {
+    return;
+  }
+  if (ended_early) {
+    local = Local{};
+    local.off = true;
     return;
   }
   thread->ended = put_point_now(RecordType::kThreadEnd, 0, 0);
@@ -324,12 +330,6 @@ void leave_those_left(Thread* thread, const Interruption& now) {
   }
 }
 
-int handlers_within(const Context* context) {
-  int count = 0;
-  for (; context->outer != nullptr; context = context->outer) {
-    ++count;
-  }
-  return count;
 // Whether what the interrupted context records next, but for loads of atomics, has not been done
 // yet, nor been stamped.
 bool is_settled(const Context& outer) {
@@ -337,6 +337,12 @@ bool is_settled(const Context& outer) {
          local.unrecorded == 0;
 }
 
+int handlers_within(const Context* context) {
+  int count = 0;
+  for (; context->outer != nullptr; context = context->outer) {
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace
@@ -398,6 +404,10 @@ void leave_handler(HandlerFrame* frame) {
   // A handler within this one that left with siglongjmp lasts on.
   if (frame->context == nullptr || thread == nullptr ||
       (thread->muted ? thread->context : thread->context->outer) != frame->context) {
+    return;
+  }
+  if (ended_early) {
+    local.context = frame->context;
     return;
   }
   const ChunkSwitch change(thread);

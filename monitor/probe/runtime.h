@@ -88,6 +88,9 @@ inline constexpr size_t kBlockSize = 65536;
 void* take_block();
 void give_block(void* block);
 
+// Before a system call of the program by number. One that restricts those to come ends recording.
+void calls_kernel(long number, long first);
+
 // Id of a label, interned by its text.
 uint32_t label_id(const char* name, size_t size);
 

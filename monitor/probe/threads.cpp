@@ -23,7 +23,6 @@
 #include "monitor/probe/function_units.h"
 #include "monitor/probe/real.h"
 
-TSOMON_REAL(pthread_join)
 TSOMON_REAL(pthread_detach)
 TSOMON_REAL(pthread_tryjoin_np)
 TSOMON_REAL(pthread_timedjoin_np)

@@ -141,6 +141,7 @@ TSOMON_HOOK long syscall(long number, ...) noexcept {
     argument = va_arg(list, long);
   }
   va_end(list);
+  tsomon::probe::calls_kernel(number, arguments[0]);
   if (TSOMON_UNLIKELY(explore::active) && number == SYS_futex &&
       explore::controls_futex(arguments[0])) {
     const long operation = arguments[1] & FUTEX_CMD_MASK;
