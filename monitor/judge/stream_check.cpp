@@ -29,6 +29,8 @@
 namespace tsomon {
 namespace {
 
+// Of an input in which something certain was found: candidates that are searched for more.
+constexpr uint64_t kMostSearched = 4096;
 constexpr uint64_t kMostExact = 100'000;  // events that are searched, of which much is open
 
 // Slices are small, and which of their violations are alike is looked at afterwards.
@@ -483,7 +485,10 @@ class StreamCheck::Impl {
     // A cycle in the graph of an atomic set needs no further search.
     const bool found = options_.property == Property::kAtomicSets || !candidate.complete;
     const bool enough = report_.findings.size() >= options_.most_findings();
-    if (candidate.directed && (found || enough)) {
+    // Their cycles show what an analysis would.
+    const bool shown = told_apart() && searched_ >= kMostSearched;
+    if (candidate.directed &&
+        (found || enough || (shown && options_.analysis.told == Told::kAll))) {
       show(candidate);
       ++report_.components;
       return false;
@@ -491,6 +496,7 @@ class StreamCheck::Impl {
     if (candidate.directed) {
       switch (cycles_.next(candidate)) {
         case CertainCycles::Next::kAnalyse:
+          ++searched_;
           return true;
         case CertainCycles::Next::kWait:
           like_others_.push_back(std::move(candidate));
@@ -501,15 +507,13 @@ class StreamCheck::Impl {
       }
     }
     // Of those of one execution there is no end.
-    const bool many = told_apart() && detector_.simple() &&
-                      report_.violations() >= options_.analysis.max_findings;
+    const bool many = shown || (told_apart() && detector_.simple() &&
+                                report_.violations() >= options_.analysis.max_findings);
     if ((counted_ > 0 || certain_analysis_) && (enough || many)) {
       ++unseen_;
       return false;
     }
-    if (!candidate.complete) {
-      ++unjudged_;
-    }
+    ++(candidate.complete ? searched_ : unjudged_);
     return candidate.complete;
   }
 
@@ -553,7 +557,8 @@ class StreamCheck::Impl {
   uint64_t surprising_units_ = 0;
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;
-  CandidateCosts costs_;  // of what has been judged; groups that are analysed ahead look at them
+  uint64_t searched_ = 0;  // candidates
+  CandidateCosts costs_;   // of what has been judged; groups that are analysed ahead look at them
   const CandidateJudge judge_;
   FindingKinds kinds_;
   CertainCycles cycles_;

@@ -25,7 +25,7 @@ bool reports(const Trace& trace) {
   counted.on_cycle = [&](const DetectedCycle&) { ++cycles; };
   ConflictGraph graph(&counted);
   AtomicSetPolicy policy(graph, trace.symbols, SetChoice::kAuto,
-                         [&](const DetectedCycle&) { ++cycles; }, {});
+                         [&](const DetectedCycle&) { ++cycles; }, {}, {});
   policy.add(trace, 0);
   policy.finish();
   return cycles != 0 || graph.statistics().cycles != 0;
