@@ -274,19 +274,20 @@ int any_waiter(bool all) {
   const auto wait_for = [](int what) {
     std::unique_lock lock(a);
     ready.wait(lock, [what] { return data == what; });
-    data = 0;
-    ready.notify_all();
+  };
+  const auto tell = [all](int what) {
+    {
+      const std::lock_guard lock(a);
+      data = what;
+    }
+    all ? ready.notify_all() : ready.notify_one();
   };
   std::thread one(wait_for, 1);
   std::thread two(wait_for, 2);
-  for (const int what : {2, 1}) {
-    std::unique_lock lock(a);
-    ready.wait(lock, [] { return data == 0; });
-    data = what;
-    all ? ready.notify_all() : ready.notify_one();
-  }
-  one.join();
+  tell(2);
   two.join();
+  tell(1);
+  one.join();
   tsomon_outcome("done");
   return 0;
 }
