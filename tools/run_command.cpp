@@ -46,6 +46,7 @@ struct RunArguments {
   std::string report;
   FlightChoice flight;
   PredictChoice predict;
+  bool quiet = false;
 };
 
 RunOptions run_options(const RunArguments& options) {
@@ -86,6 +87,11 @@ int run_run(const RunArguments& options) {
   };
   OnlinePredictions predictions(options.predict, output);
   asked.follower = predictions.follower();
+  if (!options.quiet) {
+    asked.on_cost = [&](const RunCost& cost) {
+      tell(fmt::format("{}: {}", options.command[0], cost_text(cost)));
+    };
+  }
   const RunResult result = run(options.command, asked, [&](const ReportedFinding& found) {
     flight->dump();
     print_found(found, output);
@@ -148,6 +154,8 @@ void add_run_command(CLI::App& app, int& exit_status) {
           "Write what is found and the summary to this file, not to standard output, which "
           "the\nprogram has, too")
       ->option_text("FILE");
+  command->add_flag("-q,--quiet", options->quiet,
+                    "No word, while the program runs, about what watching it costs");
   add_flight_options(*command, options->flight);
   options->predict.knows_atomics = true;
   add_predict_options(*command, options->predict);
