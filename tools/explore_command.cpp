@@ -96,10 +96,11 @@ int run_explore(ExploreArguments& options) {
   for (size_t i = 0; options.output == OutputFormat::kJson && i < explored->notes.size(); ++i) {
     put_message(kExploreTool, explored->notes[i]);
   }
-  return !explored->findings.empty() ? kExitViolation
-         : explored->refused         ? kExitBadInput
-         : explored->complete()      ? kExitClean
-                                     : kExitInconclusive;
+  return explored->not_saved           ? kExitEnvironment
+         : !explored->findings.empty() ? kExitViolation
+         : explored->refused           ? kExitBadInput
+         : explored->complete()        ? kExitClean
+                                       : kExitInconclusive;
 }
 
 void refuse_unfit(const ExploreArguments& options) {
@@ -186,7 +187,8 @@ void add_explore_command(CLI::App& app, int& exit_status) {
   command->footer(
       "Exit status: 0 every class was explored and nothing was found; 1 something was found;\n"
       "2 bad usage, a program that was not built with tsomon-c++ or calls what cannot be\n"
-      "controlled; 3 nothing was found, but not every class was explored; 4 the environment.");
+      "controlled; 3 nothing was found, but not every class was explored; 4 the environment,\n"
+      "or a trace that could not be written.");
   command->callback([options, &exit_status] {
     refuse_unfit(*options);
     exit_status = run_explore(*options);
