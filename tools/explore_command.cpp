@@ -105,6 +105,9 @@ int run_explore(ExploreArguments& options) {
     put_message(kExploreTool, explored->notes[i]);
   }
   put_unused(kExploreTool, *filter);
+  if (explored->not_saved) {
+    return kExitEnvironment;
+  }
   const bool complete = explored->complete();
   const bool found = !explored->findings.empty();
   if ((!found || hidden.all()) && explored->refused) {
@@ -206,7 +209,8 @@ void add_explore_command(CLI::App& app, int& exit_status) {
   command->footer(
       "Exit status: 0 every class was explored and nothing was found; 1 something was found;\n"
       "2 bad usage, a program that was not built with tsomon-c++ or calls what cannot be\n"
-      "controlled; 3 nothing was found, but not every class was explored; 4 the environment.");
+      "controlled; 3 nothing was found, but not every class was explored; 4 the environment,\n"
+      "or a trace that could not be written.");
   command->callback([options, &exit_status] {
     refuse_unfit(*options);
     exit_status = run_explore(*options);

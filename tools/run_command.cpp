@@ -48,6 +48,7 @@ struct RunArguments {
   FlightChoice flight;
   PredictChoice predict;
   FindingsChoice findings;
+  bool quiet = false;
 };
 
 RunOptions run_options(const RunArguments& options) {
@@ -94,6 +95,11 @@ int run_run(const RunArguments& options) {
   OnlinePredictions predictions(options.predict, output, &*filter);
   WatchReport report(output, &*filter);
   asked.follower = predictions.follower();
+  if (!options.quiet) {
+    asked.on_cost = [&](const RunCost& cost) {
+      tell(fmt::format("{}: {}", options.command[0], cost_text(cost)));
+    };
+  }
   const RunResult result = run(options.command, asked, [&](const ReportedFinding& found) {
     report.found(found, [&] { flight->dump(); });
   });
@@ -159,6 +165,8 @@ void add_run_command(CLI::App& app, int& exit_status) {
           "Write what is found and the summary to this file, not to standard output, which "
           "the\nprogram has, too")
       ->option_text("FILE");
+  command->add_flag("-q,--quiet", options->quiet,
+                    "No word, while the program runs, about what watching it costs");
   add_flight_options(*command, options->flight);
   options->predict.knows_atomics = true;
   add_predict_options(*command, options->predict);

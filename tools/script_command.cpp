@@ -40,7 +40,7 @@ void print(Trace& trace, bool is_recording, bool knows_atomics, bool may_cancel)
   std::string text;
   writer.write_headers(text);
   if (is_recording) {
-    StdWriter::write_recorded(text);
+    StdWriter::write_recorded_until_whole(text);
   }
   if (knows_atomics) {
     StdWriter::write_atomics(text);
@@ -57,6 +57,9 @@ void print(Trace& trace, bool is_recording, bool knows_atomics, bool may_cancel)
     part.events.assign(at, end);
     at = end;
     writer.write(part, text);
+    if (at == trace.events.end() && is_recording) {
+      StdWriter::write_whole(text);
+    }
     std::fwrite(text.data(), 1, text.size(), stdout);  // checked once, when tsomon ends
     text.clear();
   }
@@ -116,7 +119,8 @@ void add_script_command(CLI::App& app, int& exit_status) {
   command->footer(
       "Source locations are looked up in the recorded program's files. `tsomon check` on the\n"
       "output gives the verdict that it gives on FILE.\n"
-      "Exit status: 0 written whole; 2 bad usage or bad input; 3 written, but events are missing.");
+      "Exit status: 0 written whole; 2 bad usage or bad input; 3 written, but events are missing;\n"
+      "4 it could not be written.");
   command->callback([options, &exit_status] { exit_status = run_script(*options); });
 }
 

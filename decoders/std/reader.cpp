@@ -265,7 +265,8 @@ bool StdReader::Impl::parse_lost(std::string_view text) {
 }
 
 constexpr const char* kHeaders =
-    "a header set(...), init(...), lost(...), sampled(), recorded(), recorded(ends), whole(), "
+    "a header set(...), init(...), lost(...), sampled(), recorded(), recorded(ends), ends(), "
+    "whole(), "
     "atomics(), cancels() or selected(...)";
 
 bool StdReader::Impl::parse_header(std::string_view op) {
@@ -295,6 +296,10 @@ bool StdReader::Impl::parse_header(std::string_view op) {
   if (name == "recorded" && (text.empty() || text == "ends")) {
     recorded_ = true;
     expects_end_ = expects_end_ || !text.empty();
+    return true;
+  }
+  if (name == "ends" && text.empty()) {
+    expects_end_ = true;
     return true;
   }
   if (name == "whole" && text.empty()) {

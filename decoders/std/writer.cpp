@@ -257,8 +257,8 @@ void StdWriter::write_lost(uint64_t events, std::string& out) {
 }
 
 void StdWriter::write_atomics(std::string& out) { out += "-|atomics()|\n"; }
-void StdWriter::write_recorded(std::string& out) { out += "-|recorded()|\n"; }
 void StdWriter::write_recorded_until_whole(std::string& out) { out += "-|recorded(ends)|\n"; }
+void StdWriter::write_until_whole(std::string& out) { out += "-|ends()|\n"; }
 void StdWriter::write_whole(std::string& out) { out += "-|whole()|\n"; }
 
 void StdWriter::write_may_cancel(std::string& out) { out += "-|cancels()|\n"; }

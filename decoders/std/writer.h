@@ -29,9 +29,9 @@ class StdWriter {
   void write_headers(std::string& out) const;  // sets and initial values
   void write(const EventBlock& block, std::string& out);
   static void write_lost(uint64_t events, std::string& out);  // 0: an unknown number
-  static void write_recorded(std::string& out);  // the events are of a program, not made up
-  // The same of what is written while they come: without write_whole() at the end some are missing.
+  // The events are of a program, not made up. Without write_whole() at the end some are missing.
   static void write_recorded_until_whole(std::string& out);
+  static void write_until_whole(std::string& out);  // the latter alone
   static void write_whole(std::string& out);
   static void write_atomics(std::string& out);     // loads and stores with values are atomic ones
   static void write_may_cancel(std::string& out);  // units

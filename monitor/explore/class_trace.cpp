@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "decoders/std/writer.h"
+
 namespace tsomon::explore {
 namespace {
 
@@ -100,9 +102,13 @@ std::string ClassTraces::write(const Graph& graph, const Run& run, Model, bool b
     return {};
   }
   const std::string path = fmt::format("{}/{}-{}.std", folder_, bad ? "bad" : "good", written_ + 1);
-  std::ofstream file(path);
-  file << trace_text(
+  std::string text;
+  StdWriter::write_until_whole(text);
+  text += trace_text(
       graph, run, [&](uint32_t number) { return process->label(number); }, place);
+  StdWriter::write_whole(text);
+  std::ofstream file(path);
+  file << text;
   file.close();
   if (!file) {
     folder_.clear();

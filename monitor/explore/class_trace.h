@@ -3,6 +3,7 @@
 // Purpose     `tsomon explore -o DIR` writes one for every class, for `tsomon check` and others:
 //             bad-N.std with a finding, good-N.std without. Values are exact, issue order is that
 //             of the run; mutexes are acquisitions and releases, other objects locked operations.
+//             A file that was not written to its end says so to whoever reads it (`ends()`).
 // Errors      What cannot be written is said once; nothing is written after it.
 // Thread-safety: none.
 #pragma once

@@ -360,6 +360,7 @@ class Explorer {
                            [this](uint64_t pc) { return place(pc); });
         !problem.empty()) {
       note(problem);
+      result_.not_saved = true;
     }
     result_.traces = traces_->written();
   }

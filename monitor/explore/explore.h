@@ -93,6 +93,7 @@ struct Exploration {
   bool refused = false;            // the program calls what cannot be controlled
   double seconds = 0;
   uint64_t traces = 0;
+  bool not_saved = false;  // some could not be written
   // Executions that ran without a fork, and with one, those before the last beginning too.
   uint64_t in_place = 0;
   uint64_t forked = 0;

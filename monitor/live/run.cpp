@@ -105,6 +105,8 @@ class Reading {
   // After the end.
   const capture::LiveReader& reader() const { return reader_; }
   const std::string& failure() const { return failure_; }
+  // At any time: events that were handed over.
+  uint64_t events() const { return events_.load(std::memory_order_relaxed); }
 
  private:
   void pass_on() {
@@ -168,6 +170,7 @@ class Reading {
 
   void send() {
     symbol_deltas_.write(reader_.symbols(), block_->delta);
+    events_.fetch_add(block_->events.events.size(), std::memory_order_relaxed);
     block_->may_cancel = reader_.may_cancel();
     block_->not_understood = reader_.not_understood();
     block_->clock_checks = reader_.clock_checks();
@@ -188,6 +191,7 @@ class Reading {
   EventMerge::Stream unknown_;     // threads that had no event yet
   std::vector<uint32_t> threads_;  // by stream
   std::string failure_;
+  std::atomic<uint64_t> events_{0};
 };
 
 // From events to findings.
@@ -326,8 +330,9 @@ void block_signals_of_writing() {
 // Until the program has ended and all that it wrote is in the spool. On a thread of its own. Where there
 // is no memory the program goes on, and what it writes is thrown away.
 void save_all(const OpenablePipe& pipe, Child& child, SavedCapture& saved, ByteSpool& spool,
-              std::atomic<bool>& out_of_memory) {
+              const Reading& reading, const RunOptions& options, std::atomic<bool>& out_of_memory) {
   block_signals_of_writing();
+  RunCostMeter cost(pipe.fd(), options.on_cost);
   std::array<char, 65536> buffer;
   bool judged = true;
   for (;;) {
@@ -339,7 +344,9 @@ void save_all(const OpenablePipe& pipe, Child& child, SavedCapture& saved, ByteS
       try {
         saved.add(bytes);
         if (judged) {
+          const auto begun = RunCostMeter::Clock::now();
           spool.push(bytes, saved.problem().empty());
+          cost.handed_on(begun, reading.events());
         }
       } catch (const std::bad_alloc&) {
         out_of_memory = true;
@@ -432,7 +439,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   std::atomic<bool> out_of_memory{false};
   std::thread saver([&, child = started.get_future()]() mutable {
     if (Child* const running = child.get()) {
-      save_all(pipe, *running, saved, spool, out_of_memory);
+      save_all(pipe, *running, saved, spool, reading, options, out_of_memory);
     } else {
       spool.end();
     }

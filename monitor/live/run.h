@@ -7,6 +7,7 @@
 // Processes     The first recorded process is watched, its children are not.
 // Speed         When the program outruns the detector, the probe waits (on_full=block), or drops
 //               and counts (on_full=drop in TSOMON_OPTIONS): then the result is incomplete.
+// Cost          What watching costs the program is measured (run_cost.h).
 // Delay         A finding comes some tens of milliseconds after the event that closes its cycle;
 //               when a thread was silent without a lock or a time stamp, up to a quarter of a
 //               second.
@@ -22,6 +23,7 @@
 
 #include "monitor/events/event_follower.h"
 #include "monitor/judge/watch.h"
+#include "monitor/live/run_cost.h"
 
 namespace tsomon {
 
@@ -34,7 +36,9 @@ struct RunOptions {
   // Is called with the process that is going to execute the program; false: it does not.
   std::function<bool(pid_t)> before_start;
   EventFollower* follower = nullptr;  // is told of all events that are judged
-  uint64_t object_bytes = 0;          // the probe's option objects=, unless TSOMON_OPTIONS has it
+  // Is told what watching costs, once, where that is much; on a thread of its own.
+  std::function<void(const RunCost&)> on_cost;
+  uint64_t object_bytes = 0;  // the probe's option objects=, unless TSOMON_OPTIONS has it
 };
 
 struct RunResult {
