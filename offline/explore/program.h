@@ -147,7 +147,7 @@ struct Run {
   std::string not_understood;  // an asm statement that it executed: nothing follows from the run
   uint64_t cut_waits = 0;  // threads that looked, woke without reason and looked again too often
   uint64_t freed_compared = 0;  // compare-exchanges with the address of freed memory
-  uint64_t unsaid = 0;     // accesses that were not told one by one: several threads' at one place
+  uint64_t unsaid = 0;  // accesses that were not told one by one: several threads' at one place
 };
 
 class Program {
