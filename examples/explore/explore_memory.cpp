@@ -151,21 +151,17 @@ int wide() {
 // A slot is compared with what it held, while its content is replaced: by the same address, where
 // the allocator gives that out again.
 int reused() {
-  static std::atomic<int*> slot{nullptr};
+  static std::atomic<int*> slot{new int(1)};
   static std::atomic<bool> replaced{false};
+  int* seen = slot.load();
   std::thread replacer([] {
-    slot = new int(1);
     delete slot.exchange(nullptr);
     slot = new int(2);
     replaced = true;
   });
-  int* seen = slot.load();
-  const bool late = replaced.load();
-  if (seen != nullptr && !late) {
-    const bool was_replaced = replaced.load();
-    const bool same = slot.compare_exchange_strong(seen, nullptr);
-    tsomon_outcome("%s", same && was_replaced ? "taken for another" : "right");
-  }
+  const bool was_replaced = replaced.load();
+  const bool same = slot.compare_exchange_strong(seen, nullptr);
+  tsomon_outcome("%s", same && was_replaced ? "taken for another" : "right");
   replacer.join();
   return 0;
 }

@@ -23,6 +23,8 @@ bool comes_back(Program& program, Model model, const std::vector<Choice>& way) {
 
 void QuietWaits::note(const Run& run) {
   std::vector<Choice> way;
+  // By thread, how much of it ends with the thread's last step: the next one is its answer then.
+  std::map<uint16_t, size_t> ends;
   for (const Step& step : run.steps) {
     if (step.waits) {
       continue;
@@ -32,11 +34,14 @@ void QuietWaits::note(const Run& run) {
       Wait& wait = waits_[static_cast<uint64_t>(step.initial)];
       wait.pc = step.pc;
       if (wait.ways.size() < kMaxWays) {
-        wait.ways.push_back(way);
-        wait.ways.back().push_back({step.choice.thread, 0, kSpurious});
+        const auto end = way.begin() + static_cast<ptrdiff_t>(ends[step.choice.thread]);
+        wait.ways.emplace_back(way.begin(), end).push_back({step.choice.thread, 0, kSpurious});
       }
     }
     way.push_back(step.choice);
+    if (step.choice.commit == 0) {
+      ends[step.choice.thread] = way.size();
+    }
   }
 }
 
