@@ -331,7 +331,9 @@ class Explorer {
       return;
     }
     ++result_.classes;
-    quiet_waits_.note(*next.run);
+    if (!options_.spurious) {
+      quiet_waits_.note(*next.run);
+    }
     if (!found && !options_.reuse) {
       found = found_early_free(*next.graph, *next.run, options_.model);
     }

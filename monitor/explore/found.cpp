@@ -34,7 +34,7 @@ std::vector<uint64_t> writes_read_late(const Graph& graph) {
   return places;
 }
 
-// Of the outermost unit that the event is in; nothing: it is in none.
+// The label of the outermost unit around the event; nothing if there is none.
 std::optional<uint32_t> unit_label(const GraphEvent& event, const std::vector<Mark>& marks) {
   uint32_t depth = 0;
   uint32_t label = 0;

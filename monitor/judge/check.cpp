@@ -155,7 +155,7 @@ void distrust_losses(CheckReport* report) {
         (store_buffers && !stands_without_stores(finding))) {
       finding.violation.verdict = Verdict::kPossible;
     }
-    // Of those that are not shown it is not known.
+    // Nobody knows it of those that are not shown.
     Violations& repeats = finding.violation.repeats.found;
     repeats = {0, repeats.all()};
   }

@@ -506,7 +506,7 @@ class StreamCheck::Impl {
           return false;
       }
     }
-    // Of those of one execution there is no end.
+    // One execution can close cycles without end.
     const bool many = shown || (told_apart() && detector_.simple() &&
                                 report_.violations() >= options_.analysis.max_findings);
     if ((counted_ > 0 || certain_analysis_) && (enough || many)) {

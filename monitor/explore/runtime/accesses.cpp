@@ -190,13 +190,15 @@ bool range(bool write, const volatile void* pointer, size_t size, uint64_t pc) {
   if (shared > 1) {
     note_unsaid();
   }
+  const uint64_t end = end_of_part(begin);
+  const uint64_t part = (end < address + size ? end : address + size) - begin;
   if (write) {
-    announce_store(begin, static_cast<uint32_t>(end_of_part(begin) - begin), pc);
+    announce_store(begin, static_cast<uint32_t>(part), pc);
   } else {
     Operation operation;
     operation.divisible = true;
     operation.address = begin;
-    operation.size = static_cast<uint8_t>(end_of_part(begin) - begin);
+    operation.size = static_cast<uint8_t>(part);
     operation.pc = pc;
     step(operation);
   }

@@ -1,6 +1,6 @@
 // Memory of explored programs: where it is depends on the thread alone, and what was freed is not
-// used again but where that is asked for. So an access to freed memory is known as one, and what nobody has written is known by
-// its content.
+// used again but where that is asked for. So an access to freed memory is known as one, and what
+// nobody has written is known by its content.
 #include <cerrno>
 
 #include <sys/mman.h>
@@ -68,10 +68,6 @@ bool grow(Heap* heap, uint64_t end) {
   channel->fault_pc = pc;
   end_run(End::kCrashed, why);
 }
-
-}  // namespace
-
-namespace {
 
 // In front of the block, below its size.
 uint64_t& link_of(uint64_t address) { return *reinterpret_cast<uint64_t*>(address - 16); }
@@ -171,7 +167,7 @@ size_t size_of(const void* pointer) {
 bool was_freed(uint64_t address) { return is_in_heap(address) && *state_of(address) == kFreed; }
 
 void check_alive(uint64_t address, uint64_t pc) {
-  if (is_in_heap(address) && *state_of(address) == kFreed) {
+  if (was_freed(address)) {
     end_by_fault("memory is used after it was freed", pc);
   }
 }

@@ -8,7 +8,7 @@
 
 namespace tsomon::explore {
 
-// Of the thread, where it comes to this.
+// A hash of the thread's state where it comes to this operation.
 uint64_t state_hash(const Thread& thread, const Operation& operation);
 // A value that the iteration read is another one now.
 bool loop_may_go_on(const Thread& thread);

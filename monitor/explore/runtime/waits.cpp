@@ -102,7 +102,6 @@ uint32_t ask_answer(Value conceivable, const volatile void* object, const State*
   ask.address = reinterpret_cast<uint64_t>(object);
   ask.a = channel->spurious ? conceivable : conceivable & ~bit(kSpurious);
   ask.b = conceivable;
-  ask.timed = (conceivable & bit(kTimeOver)) != 0;
   ask.pc = pc;
   ask.state = state;
   return static_cast<uint32_t>(step(ask).written);
