@@ -76,6 +76,38 @@ std::vector<TakenFinding> add_analysis(Analysis&& analysis, const Trace& trace,
   return taken;
 }
 
+void keep_more(std::vector<Finding>&& others, const Symbols& symbols, CheckReport* report) {
+  const auto by_kind = [&](const std::vector<Finding>& findings,
+                           std::unordered_map<std::string, uint64_t>* counts) {
+    std::vector<std::string> kinds;
+    for (const Finding& finding : findings) {
+      kinds.push_back(kind_of(finding.violation, finding.violation.cycle, finding.events,
+                              finding.units, symbols.names.size()));
+      (*counts)[kinds.back()] += violations_of(finding).all();
+    }
+    return kinds;
+  };
+  if (others.empty()) {
+    return;
+  }
+  std::unordered_map<std::string, uint64_t> counts;
+  std::unordered_map<std::string, uint64_t> other_counts;
+  const std::vector<std::string> kinds = by_kind(report->findings, &counts);
+  const std::vector<std::string> other_kinds = by_kind(others, &other_counts);
+  std::vector<Finding> kept;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (other_counts[kinds[i]] <= counts[kinds[i]]) {
+      kept.push_back(std::move(report->findings[i]));
+    }
+  }
+  for (size_t i = 0; i < others.size(); ++i) {
+    if (other_counts[other_kinds[i]] > counts[other_kinds[i]]) {
+      kept.push_back(std::move(others[i]));
+    }
+  }
+  report->findings = std::move(kept);
+}
+
 Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options, Extent extent) {
   if (options.property == Property::kAtomicSets) {
     return analyse_atomic_sets(trace, {options.sets, true, options.analysis.values,

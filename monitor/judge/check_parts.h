@@ -42,6 +42,10 @@ std::vector<TakenFinding> add_analysis(Analysis&& analysis, const Trace& trace,
                                        const std::vector<uint64_t>* index, FindingKinds* kinds,
                                        CheckReport* report);
 
+// Of the findings of a kind those of the one side that has more: two analyses of one input, neither of which
+// looked at all. O(findings).
+void keep_more(std::vector<Finding>&& others, const Symbols& symbols, CheckReport* report);
+
 // Of an input that may lack events: what is definite only by values, by looking at all executions,
 // or by loads that may have been forwarded from a missing store, is possible.
 void distrust_losses(CheckReport* report);

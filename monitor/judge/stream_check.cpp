@@ -99,9 +99,9 @@ class StreamCheck::Impl {
     if (everything_ && report_.events + block.events.size() > options_.history_events) {
       judge_everything(judged_up_to());
       judged_whole_ = false;  // the detector goes on with what it missed
-      everything_ = false;
+      const bool by_candidates = !std::exchange(everything_, false);
       order_.forget_times();
-      if (too_dear_) {
+      if (too_dear_ && !by_candidates) {
         detector_.simplify();
       }
     }
@@ -148,6 +148,7 @@ class StreamCheck::Impl {
       judge_restored();
     } else {
       judge_everything(UINT64_MAX);
+      judge_pending(UINT64_MAX);  // unless everything was judged
     }
     // What the analysis found before it came to its end is not to be found again.
     if (everything_ && too_dear_ && !order_.changed() && report_.violations() == 0) {
@@ -205,6 +206,7 @@ class StreamCheck::Impl {
           fmt::format("{} further groups of units were counted, not searched", unseen_));
     }
     add_cycles();
+    keep_more(std::move(aside_), symbols_, &report_);
     if (!complete) {
       distrust_losses(&report_);
     }
@@ -292,7 +294,7 @@ class StreamCheck::Impl {
       error_ = Error{ErrorKind::kEnvironment, {}, {}, "a temporary file cannot be read"};
       return;
     }
-    judge(*trace, &place, {});
+    take(analyse_all(*trace, {}, Extent::kWhole), *trace, &place);
     judged_whole_ = true;
     reported_loss_ = !trace_complete_;
     forget_cycles(nullptr);
@@ -329,7 +331,16 @@ class StreamCheck::Impl {
     if (whole) {
       candidates.assign(end_before < trace.events.size() ? 1 : 0, all_before(trace, end_before));
     }
-    judge(trace, nullptr, candidates);
+    Result<Analysis> analysis = analyse_all(trace, candidates, Extent::kWhole);
+    if (told_apart() && !whole && analysis && ended_early(*analysis)) {
+      // Each by itself, as those of longer inputs.
+      set_aside(std::move(*analysis), trace);
+      everything_ = false;
+      pending_.insert(pending_.begin(), std::make_move_iterator(candidates.begin()),
+                      std::make_move_iterator(candidates.end()));
+      return;
+    }
+    take(std::move(analysis), trace, nullptr);
     judged_whole_ = whole;
     reported_loss_ = !trace_complete_;
     forget_cycles(whole || end_before == UINT64_MAX ? nullptr : &candidates);
@@ -350,6 +361,10 @@ class StreamCheck::Impl {
     if (spent.over || !analysis || analysis->verdict() == Verdict::kInconclusive) {
       return false;
     }
+    if (told_apart() && analysis->violations() > 0) {
+      set_aside(std::move(*analysis), trace);  // others are looked for
+      return false;
+    }
     take(std::move(analysis), trace, nullptr);
     judged_whole_ = true;
     pending_.clear();
@@ -361,12 +376,27 @@ class StreamCheck::Impl {
     if (error_ || report_.events > kMostExact || report_.violations() > 0 || !cycles_.empty()) {
       return false;
     }
-    judge(everything(), nullptr, {}, Extent::kSlice);  // the rest has been asked
+    const Trace trace = everything();
+    Result<Analysis> analysis = analyse_all(trace, {}, Extent::kSlice);  // the rest has been asked
+    if (told_apart() && analysis && ended_early(*analysis)) {
+      set_aside(std::move(*analysis), trace);
+      return false;
+    }
+    take(std::move(analysis), trace, nullptr);
     judged_whole_ = !too_dear_;
     if (judged_whole_) {
       pending_.clear();
     }
     return judged_whole_;
+  }
+
+  // What an analysis found that did not look at all. It is told of where what is done instead finds less.
+  void set_aside(Analysis&& analysis, const Trace& trace) {
+    const WorkPause outside;
+    CheckReport found;
+    FindingKinds kinds(options_.analysis.told, symbols_);
+    add_analysis(std::move(analysis), trace, nullptr, &kinds, &found);
+    std::move(found.findings.begin(), found.findings.end(), std::back_inserter(aside_));
   }
 
   // The analysis of the whole input has reported them, if it came to its end: all, or those of candidates.
@@ -517,15 +547,16 @@ class StreamCheck::Impl {
     return candidate.complete;
   }
 
-  void judge(const Trace& trace, const std::vector<uint64_t>* index,
-             const std::vector<DetectedCandidate>& candidates, Extent extent = Extent::kWhole) {
+  // The candidates of the input as a whole; none: everything.
+  Result<Analysis> analyse_all(const Trace& trace, const std::vector<DetectedCandidate>& candidates,
+                               Extent extent) {
     CheckOptions options = options_;
-    options.analysis.only = ranges_of(candidates, index);
+    options.analysis.only = ranges_of(candidates, nullptr);
     Result<Analysis> analysis;
     const WorkSpent spent = measured(kWholeBudget.of(trace.events.size()),
                                      [&] { analysis = analyse_property(trace, options, extent); });
     too_dear_ = too_dear_ || spent.over;
-    take(std::move(analysis), trace, index);
+    return analysis;
   }
 
   std::vector<CertainCycles::Taken> take(Result<Analysis>&& analysis, const Trace& trace,
@@ -545,6 +576,7 @@ class StreamCheck::Impl {
   CheckReport report_;
   std::vector<DetectedCandidate> pending_;      // not analysed yet
   std::vector<DetectedCandidate> like_others_;  // that wait for these
+  std::vector<Finding> aside_;                  // see set_aside()
   bool everything_ = true;  // the whole input is in the history, and to be analysed
   bool kept_whole_ = true;  // it is in the history, in the order of the stream
   bool trace_complete_ = true;

@@ -32,6 +32,8 @@ constexpr uint64_t kFewOpen = 5'000;
 constexpr uint64_t kEventsForOpen = 4;
 // What the exact analysis may do first: where little is open it is done by then.
 constexpr WorkBudget kFirstLook = {.work_at_first = 1'000'000, .work_per_event = 100};
+// And where it is known that there is something to find, of which each kind is wanted.
+constexpr WorkBudget kLookForAll = {.work_at_first = 50'000'000, .work_per_event = 500};
 
 // What can be reached from one event that leaves a unit.
 class Reach {
@@ -455,7 +457,7 @@ Result<Analysis> analyse_with(const Trace& trace, const AnalysisOptions& options
       if (!found.violation->complete) {
         result->missing("whether a violation is definite was not decided");
       }
-      result->notes.say("the first violation that was met is shown, others were not looked for");
+      result->notes.say(kOthersUnsought);
       result->add(std::move(*found.violation), options.max_findings);
     } else if (found.cyclic == Answer::kUnknown) {
       result->missing(
@@ -466,6 +468,33 @@ Result<Analysis> analyse_with(const Trace& trace, const AnalysisOptions& options
     }
     return {};
   });
+}
+
+// All that the exact analysis finds, and what was met before, where that does not come to its end.
+Result<Analysis> with_others(const IndexedTrace& indexed, const AnalysisOptions& options,
+                             Result<Analysis> crossing) {
+  std::optional<Result<Analysis>> all;
+  const WorkSpent spent = measured(kLookForAll.of(indexed.trace.events.size()),
+                                   [&] { all = analyse_exactly(indexed, options); });
+  if (!*all || (!spent.over && (*all)->verdict() == Verdict::kInconclusive)) {
+    return crossing;
+  }
+  if (!spent.over) {
+    return std::move(*all);
+  }
+  const auto kind = [&](const Violation& violation) {
+    return kind_of(violation, violation.cycle, indexed.trace, indexed.units,
+                   indexed.trace.symbols.names.size());
+  };
+  const std::string met = kind(crossing->findings.front());
+  const bool is_new =
+      std::none_of((*all)->findings.begin(), (*all)->findings.end(),
+                   [&](const Violation& violation) { return kind(violation) == met; });
+  if (is_new) {
+    (*all)->findings.push_back(std::move(crossing->findings.front()));
+    (*all)->arrange((*all)->findings.size());
+  }
+  return std::move(*all);
 }
 
 // The next step is not taken when a stop was asked for.
@@ -530,7 +559,9 @@ Result<Analysis> analyse_in_steps(const Trace& trace, const AnalysisOptions& opt
     return ended_early(std::move(*crossing));
   }
   if (*crossing && (*crossing)->verdict() != Verdict::kInconclusive) {
-    return std::move(*crossing);
+    return options.told == Told::kFirst || (*crossing)->violations() == 0
+               ? std::move(*crossing)
+               : with_others(indexed, options, std::move(*crossing));
   }
   return spent.over ? analyse_exactly(indexed, options) : std::move(*exact);
 }

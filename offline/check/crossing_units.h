@@ -42,6 +42,10 @@ struct CrossingUnits {
   const char* unknown = nullptr;  // of kUnknown: why none was looked for
 };
 
+// What an analysis says that has one finding of many.
+inline constexpr const char* kOthersUnsought =
+    "the first violation that was met is shown, others were not looked for";
+
 // Serializability or robustness, under TSO.
 CrossingUnits find_crossing_units(const Trace& trace, const AnalysisOptions& options);
 
