@@ -45,6 +45,7 @@ struct CheckArguments {
   uint64_t max_decisions = ConsistencyOptions().max_decisions;
   uint64_t max_steps = OrientationBounds().max_steps;
   uint64_t max_undirected = AnalysisOptions().max_undirected;
+  std::optional<double> max_work;  // seconds
   uint64_t history = CheckOptions().history_events;
   unsigned jobs = 0;
   bool no_values = false;
@@ -72,17 +73,18 @@ CheckOptions check_options(const CheckArguments& options, const std::string& pro
   relation.lock_order = !without("locks");
   relation.thread_order = !without("threads");
   result.analysis.values = !options.no_values && !without("values");
-  result.analysis.bounds.max_steps = options.max_steps;
-  result.analysis.max_total_steps = 10 * options.max_steps;
+  const uint64_t max_steps = with_effort(options.max_steps);
+  result.analysis.bounds.max_steps = max_steps;
+  result.analysis.max_total_steps = 10 * max_steps;
   // Whoever asks for more decisions means those of large components, too.
   const double more =
-      static_cast<double>(options.max_steps) / static_cast<double>(OrientationBounds().max_steps);
+      static_cast<double>(max_steps) / static_cast<double>(OrientationBounds().max_steps);
   const auto scaled = [more](uint64_t work) {
     return std::max(work, static_cast<uint64_t>(std::min(more * static_cast<double>(work), 1e18)));
   };
   result.analysis.bounds.max_work = scaled(result.analysis.bounds.max_work);
   result.analysis.max_total_work = scaled(result.analysis.max_total_work);
-  result.analysis.max_undirected = options.max_undirected;
+  result.analysis.max_undirected = with_effort(options.max_undirected);
   result.analysis.told = options.all ? Told::kAll : Told::kEachKind;
   result.history_events = options.history;
   result.clock_margin = options.clock_margin;
@@ -96,7 +98,7 @@ ConsistencyOptions consistency_options(const CheckArguments& options) {
                  : options.model == "tso" ? ConsistencyModel::kTso
                                           : ConsistencyModel::kBoth;
   result.fenced_release = options.relation.relation().fenced_release;
-  result.max_decisions = options.max_decisions;
+  result.max_decisions = with_effort(options.max_decisions);
   return result;
 }
 
@@ -118,6 +120,14 @@ int status_of(const ConsistencyReport& report, const ConsistencyOptions& options
 }
 
 constexpr const char* kCheckTool = "tsomon check";
+constexpr const char* kTimeOver = "the seconds of --max-work are over";
+
+// Why an analysis was interrupted, if nobody did it.
+void name_time(const StopSignals& stop, Notes* notes) {
+  if (stop.time_is_over() && notes->take_back(limit_text(WorkLimit::kStopped))) {
+    notes->missing(kTimeOver);
+  }
+}
 
 // The input was not judged; others are.
 int refuse(const std::string& file, const CheckArguments& options, const Error& error) {
@@ -161,6 +171,7 @@ int check_file_linearizability(const std::string& file, const CheckArguments& op
   linearizability::Options asked;
   asked.object = linearizability::object_kind(options.object);
   asked.bounds = options.history_bounds;
+  asked.bounds.max_work = with_effort(asked.bounds.max_work);
   asked.want_linearization = options.all;
   // One for each input: several are judged at a time.
   std::unique_ptr<SequentialProgram> specification;
@@ -210,14 +221,15 @@ int report_deadlock(const CheckedProperties& checked, const HappenedDeadlock& de
   return hidden.all() ? kExitClean : kExitViolation;
 }
 
-int judge_file(const std::string& file, const CheckArguments& options, FindingFilter& filter) {
+int judge_file(const std::string& file, const CheckArguments& options, const StopSignals& stop,
+               FindingFilter& filter) {
   if (options.properties.front() == "consistency") {
     return check_file_consistency(file, options, filter);
   }
   if (options.properties.front() == "linearizability") {
     return check_file_linearizability(file, options, filter);
   }
-  const auto checked = [&] {
+  auto checked = [&] {
     Progress progress;
     const ProgressLine line(file, progress, options.progress);
     std::vector<CheckOptions> asked;
@@ -236,7 +248,8 @@ int judge_file(const std::string& file, const CheckArguments& options, FindingFi
       happened_deadlock(checked->stuck, checked->symbols, checked->names);
   nlohmann::ordered_json waiting;
   int status = report_deadlock(*checked, deadlock, options, filter, &waiting);
-  for (const CheckReport& report : checked->reports) {
+  for (CheckReport& report : checked->reports) {
+    name_time(stop, &report.notes);
     HiddenFindings hidden(&filter);
     const ReportChoice choice{checked->names, options.all, &hidden};
     if (options.output == OutputFormat::kJson) {
@@ -255,13 +268,16 @@ int judge_file(const std::string& file, const CheckArguments& options, FindingFi
 }
 
 // What one input is too much for, the next one may not be.
-int check_file(const std::string& file, const CheckArguments& options, FindingFilter& filter) {
+int check_file(const std::string& file, const CheckArguments& options, const StopSignals& stop,
+               FindingFilter& filter) {
   try {
-    return judge_file(file, options, filter);
+    return judge_file(file, options, stop, filter);
   } catch (const WorkEnded& end) {
-    refuse(
-        file, options,
-        {ErrorKind::kEnvironment, input_name(file), {}, std::string(end.what()) + ": not judged"});
+    refuse(file, options,
+           {ErrorKind::kEnvironment,
+            input_name(file),
+            {},
+            std::string(stop.time_is_over() ? kTimeOver : end.what()) + ": not judged"});
     return kExitInconclusive;
   } catch (const std::bad_alloc&) {
     refuse(file, options,
@@ -280,9 +296,9 @@ int run_check(const CheckArguments& options) {
     return kExitBadInput;
   }
   int status = kExitClean;
-  const StopSignals signals;
+  const StopSignals stop(options.max_work);
   for (const std::string& file : options.files) {
-    status = worse(status, check_file(file, options, *filter));
+    status = worse(status, check_file(file, options, stop, *filter));
   }
   put_unused(kCheckTool, *filter);
   return options.findings.status(status);
@@ -293,10 +309,6 @@ void add_linearizability_options(CLI::App& command, CheckArguments& options) {
       command, options.object,
       "Of linearizability: what the operations are of; auto: as the input says, or by their names");
   add_specification_option(command, options.specification);
-  command
-      .add_option("--max-work", options.history_bounds.max_work,
-                  "Of linearizability: steps of the search, per object and key")
-      ->capture_default_str();
   command
       .add_option("--max-bytes", options.history_bounds.max_bytes,
                   "Of linearizability: memory of the search, per object and key")
@@ -379,6 +391,13 @@ void add_check_command(CLI::App& app, int& exit_status) {
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"intervals", "values", "store-buffer", "locks", "threads"}))
       ->option_text("LIST");
+  command
+      ->add_option(
+          "--max-work", options->max_work,
+          "Seconds for all inputs together; what was found by then is told. All bounds on work\n"
+          "below move with it: they are meant for ten seconds, and hold without it, too")
+      ->check(CLI::PositiveNumber)
+      ->option_text("SECONDS");
   command
       ->add_option("--max-steps", options->max_steps,
                    "Decisions of the search in one part, a tenth of those in all")

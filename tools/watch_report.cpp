@@ -1,6 +1,9 @@
 #include "tools/watch_report.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -28,6 +31,28 @@ bool WatchReport::found(const ReportedFinding& found, const std::function<void()
   }
   return !is_hidden;
 }
+
+namespace {
+
+constexpr size_t kMostCounts = 16;  // lines
+
+// Of the findings that occurred more than once, the most frequent first.
+std::string counts_text(std::vector<FindingCount> counts) {
+  std::erase_if(counts, [](const FindingCount& each) { return each.count < 2; });
+  std::stable_sort(counts.begin(), counts.end(),
+                   [](const FindingCount& a, const FindingCount& b) { return a.count > b.count; });
+  std::string out;
+  for (size_t i = 0; i < std::min(counts.size(), kMostCounts); ++i) {
+    out += fmt::format("    violation {}: {} times, the first at #{}, the last at #{}\n",
+                       counts[i].number, counts[i].count, counts[i].first, counts[i].last);
+  }
+  if (counts.size() > kMostCounts) {
+    out += fmt::format("    and {} more\n", counts.size() - kMostCounts);
+  }
+  return out;
+}
+
+}  // namespace
 
 void WatchReport::summary(const std::string& name, const WatchSummary& summary,
                           const nlohmann::ordered_json& more) {
@@ -73,6 +98,15 @@ void WatchReport::summary(const std::string& name, const WatchSummary& summary,
     if (summary.deadlock.any()) {
       object["deadlock"] = std::move(deadlock);
     }
+    object["findings"] = nlohmann::ordered_json::array();
+    for (const FindingCount& each : summary.counts) {
+      object["findings"].push_back({{"violation", each.number},
+                                    {"fingerprint", each.fingerprint},
+                                    {"definite", each.verdict == Verdict::kDefinite},
+                                    {"count", each.count},
+                                    {"first", each.first},
+                                    {"last", each.last}});
+    }
     hidden.add_to(&object);
     object.update(more);
     return put_json(file, object, output_.tool);
@@ -96,6 +130,7 @@ void WatchReport::summary(const std::string& name, const WatchSummary& summary,
   }
   out += fmt::format("  violations: {} ({} in all); candidates searched: {}\n", summary.found.all(),
                      summary.occurrences, summary.candidates);
+  out += counts_text(summary.counts);
   if (const std::string left_out = hidden.text(); !left_out.empty()) {
     out += fmt::format("  {}\n", left_out);
   }

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "tso/check/analysis.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 
@@ -27,7 +28,7 @@ inline constexpr uint64_t kFirstLookWork = 2'000'000;
 
 // What such a bound still allows after `events` of the input.
 inline uint64_t bound_left(uint64_t at_first, uint64_t per_event, uint64_t events, uint64_t used) {
-  const uint64_t all = at_first + per_event * events;
+  const uint64_t all = with_effort(at_first + per_event * events);
   return all - std::min(all, used);
 }
 

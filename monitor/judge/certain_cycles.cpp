@@ -6,42 +6,6 @@
 #include "monitor/judge/cycle_finding.h"
 
 namespace tsomon {
-namespace {
-
-uint64_t begin_of_cycle(const DetectedCycle& cycle) {
-  uint64_t begin = UINT64_MAX;
-  for (const DetectedStep& step : cycle.steps) {
-    begin = std::min({begin, step.from.index, step.to.index});
-  }
-  return begin;
-}
-
-// As kind_of() of the finding that it becomes, without looking for a witness.
-std::string key_of(const DetectedCycle& cycle, size_t names) {
-  EventBlock accesses;
-  std::vector<Unit> units;
-  std::vector<UnitId> of_event;
-  std::vector<CycleEdge> edges;
-  Violation violation;
-  violation.verdict = cycle.certain() ? Verdict::kDefinite : Verdict::kPossible;
-  const size_t size = cycle.steps.size();
-  for (size_t i = 0; i < size; ++i) {
-    const DetectedStep& step = cycle.steps[i];
-    // What leads away from the unit, and what the step leads to, which is of the next one.
-    for (const DetectedAccess* const access : {&step.from, &step.to}) {
-      accesses.add(event_of(*access), 0, 0);
-    }
-    units.push_back({step.unit.thread, step.unit.label, 0, 0, true});
-    of_event.insert(of_event.end(), {static_cast<UnitId>(i), static_cast<UnitId>((i + 1) % size)});
-    const auto from = static_cast<uint32_t>(2 * i);
-    edges.push_back({static_cast<UnitId>(i), from, from + 1, step.kind});
-  }
-  return kind_of(violation, edges, accesses, UnitTable(std::move(units), std::move(of_event)),
-                 names);
-}
-
-}  // namespace
-
 Finding CertainCycles::finding_of(const DetectedCycle& cycle) const {
   return finding_of_cycle(cycle, options_.property, options_.analysis.relation);
 }
@@ -53,11 +17,11 @@ void CertainCycles::close(const DetectedCycle& cycle) {
     return;
   }
   const auto [known, is_new] =
-      kind_numbers_.try_emplace(key_of(cycle, symbols_.names.size()), kinds_.size());
+      kind_numbers_.try_emplace(kind_of(cycle, symbols_.names.size()), kinds_.size());
   if (is_new) {
     kinds_.push_back({cycle, std::nullopt, false, false});
   }
-  Open open{known->second, begin_of_cycle(cycle), std::nullopt};
+  Open open{known->second, begin_of(cycle), std::nullopt};
   if (options_.analysis.told == Told::kAll) {
     open.cycle = cycle;
   }

@@ -139,7 +139,7 @@ class StreamCheck::Impl {
     if (surprising_units_ != 0) {
       incomplete(fmt::format("{} units in a recording that names none", surprising_units_));
     }
-    if (kept_whole_ && detector_.simple() && (judge_crossing() || judge_exactly())) {
+    if (kept_whole_ && detector_.simple() && judge_kept()) {
       return;
     }
     if (!everything_) {
@@ -346,45 +346,46 @@ class StreamCheck::Impl {
     forget_cycles(whole || end_before == UINT64_MAX ? nullptr : &candidates);
   }
 
-  // The whole input, of which so much is open that the detector looked at one execution alone.
-  // False: that decides nothing.
-  bool judge_crossing() {
-    if (error_ || report_.violations() > 0 || !cycles_.empty()) {
+  // The whole input, of which so much is open that the detector looked at one execution alone: whether it is
+  // violated at all, and if it is, all of it. False: not all was decided.
+  bool judge_kept() {
+    if (error_ || report_.violations() > 0) {
       return false;
     }
     const Trace trace = everything();
-    AnalysisOptions asked = options_.analysis;
-    asked.property = options_.property;
-    Result<Analysis> analysis;
-    const WorkSpent spent = measured(kWholeBudget.of(trace.events.size()),
-                                     [&] { analysis = analyse_crossing_units(trace, asked); });
-    if (spent.over || !analysis || analysis->verdict() == Verdict::kInconclusive) {
+    bool violated = !cycles_.empty();
+    if (!violated) {
+      AnalysisOptions asked = options_.analysis;
+      asked.property = options_.property;
+      Result<Analysis> analysis;
+      const WorkSpent spent = measured(kWholeBudget.of(trace.events.size()),
+                                       [&] { analysis = analyse_crossing_units(trace, asked); });
+      const bool decided = !spent.over && analysis && analysis->verdict() != Verdict::kInconclusive;
+      violated = decided && analysis->violations() > 0;
+      if (decided && !(violated && told_apart())) {
+        return take_kept(std::move(analysis), trace);
+      }
+      if (violated) {
+        set_aside(std::move(*analysis), trace);
+      }
+    }
+    if (violated ? !told_apart() : report_.events > with_effort(kMostExact)) {
       return false;
     }
-    if (told_apart() && analysis->violations() > 0) {
-      set_aside(std::move(*analysis), trace);  // others are looked for
-      return false;
-    }
-    take(std::move(analysis), trace, nullptr);
-    judged_whole_ = true;
-    pending_.clear();
-    return true;
-  }
-
-  // The same with the exact search, where the input is not too long for it.
-  bool judge_exactly() {
-    if (error_ || report_.events > kMostExact || report_.violations() > 0 || !cycles_.empty()) {
-      return false;
-    }
-    const Trace trace = everything();
-    Result<Analysis> analysis = analyse_all(trace, {}, Extent::kSlice);  // the rest has been asked
+    Result<Analysis> analysis =
+        analyse_all(trace, {}, Extent::kSlice, violated ? kAllViolationsBudget : kWholeBudget);
     if (told_apart() && analysis && ended_early(*analysis)) {
       set_aside(std::move(*analysis), trace);
       return false;
     }
+    return take_kept(std::move(analysis), trace);
+  }
+
+  bool take_kept(Result<Analysis>&& analysis, const Trace& trace) {
     take(std::move(analysis), trace, nullptr);
     judged_whole_ = !too_dear_;
     if (judged_whole_) {
+      cycles_.forget();
       pending_.clear();
     }
     return judged_whole_;
@@ -516,7 +517,7 @@ class StreamCheck::Impl {
     const bool found = options_.property == Property::kAtomicSets || !candidate.complete;
     const bool enough = report_.findings.size() >= options_.most_findings();
     // Their cycles show what an analysis would.
-    const bool shown = told_apart() && searched_ >= kMostSearched;
+    const bool shown = told_apart() && searched_ >= with_effort(kMostSearched);
     if (candidate.directed &&
         (found || enough || (shown && options_.analysis.told == Told::kAll))) {
       show(candidate);
@@ -549,11 +550,11 @@ class StreamCheck::Impl {
 
   // The candidates of the input as a whole; none: everything.
   Result<Analysis> analyse_all(const Trace& trace, const std::vector<DetectedCandidate>& candidates,
-                               Extent extent) {
+                               Extent extent, const WorkBudget& budget = kWholeBudget) {
     CheckOptions options = options_;
     options.analysis.only = ranges_of(candidates, nullptr);
     Result<Analysis> analysis;
-    const WorkSpent spent = measured(kWholeBudget.of(trace.events.size()),
+    const WorkSpent spent = measured(budget.of(trace.events.size()),
                                      [&] { analysis = analyse_property(trace, options, extent); });
     too_dear_ = too_dear_ || spent.over;
     return analysis;

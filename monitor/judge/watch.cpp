@@ -60,6 +60,12 @@ Property WatchOptions::property() const {
   }
 }
 
+void FindingCount::add(const Repeats& more) {
+  first = count == 0 ? more.first : std::min(first, more.first);
+  last = std::max(last, more.last);
+  count += more.found.all();
+}
+
 class Watch::Impl {
  public:
   Impl(const Symbols& symbols, WatchOptions options, Callback callback)
@@ -68,12 +74,7 @@ class Watch::Impl {
         callback_(std::move(callback)),
         property_(options_.property()),
         judge_(symbols, property_, analysis_options(options_)),
-        detector_(symbols, detector_options(options_),
-                  {[this](const DetectedCycle& cycle) { on_cycle(cycle); },
-                   {},
-                   [this](DetectedCandidate&& candidate) { on_candidate(std::move(candidate)); },
-                   [](const DetectedCandidate& candidate) { return !candidate.directed; }},
-                  kMixedLiveBudget) {
+        detector_(symbols, detector_options(options_), callbacks(), kMixedLiveBudget) {
     options_.analysis.relation = options_.detector.relation;
     options_.names.objects = objects_;
     if (options_.names.place) {
@@ -119,7 +120,7 @@ class Watch::Impl {
     });
     if (ended_) {
       while (const auto cycle = lock_cycles_.take(UINT64_MAX)) {
-        report({finding_of(*cycle), {}}, 0);
+        report_cycle(*cycle, finding_of(*cycle));
       }
       std::for_each(waiting_.begin(), waiting_.end(),
                     [this](Waiting& waiting) { decline(&waiting); });
@@ -135,6 +136,11 @@ class Watch::Impl {
     summary.detector = detector_.statistics();
     summary.units = count_.units();
     summary.basis = basis_of(count_, *symbols_, {}, options_.source);
+    for (const auto& [kind, cycles] : cycles_) {
+      if (cycles.told) {
+        summary.counts[*cycles.told].add(cycles.repeats);
+      }
+    }
     for (const uint64_t count : detector_.cycle_counts()) {
       summary.occurrences += count;
     }
@@ -278,12 +284,29 @@ class Watch::Impl {
     return finding;
   }
 
+  DetectorCallbacks callbacks() {
+    DetectorCallbacks callbacks;
+    callbacks.on_cycle = [this](const DetectedCycle& cycle) { on_cycle(cycle); };
+    callbacks.on_repeated = [this](const DetectedCycle& cycle) { on_repeated(cycle); };
+    callbacks.on_candidate = [this](DetectedCandidate&& candidate) {
+      on_candidate(std::move(candidate));
+    };
+    callbacks.wants_events = [](const DetectedCandidate& candidate) { return !candidate.directed; };
+    return callbacks;
+  }
+
   void on_cycle(const DetectedCycle& cycle) {
     if (LockCycles::is_one(cycle)) {
       lock_cycles_.add(cycle);
     } else {
-      report({finding_of(cycle), {}}, 0);
+      report_cycle(cycle, finding_of(cycle));
     }
+  }
+  void on_repeated(const DetectedCycle& cycle) {
+    cycles_[cycle.kind].repeats.add(Verdict::kDefinite, begin_of(cycle));
+  }
+  void report_cycle(const DetectedCycle& cycle, Finding&& finding) {
+    cycles_[cycle.kind].told = report({std::move(finding), {}}, 0);
   }
 
   // By what the lock guards, if that shows it as well.
@@ -291,7 +314,7 @@ class Watch::Impl {
     const WorkPause outside;  // it is reported, whoever asks for a stop; few events are looked at
     auto found = finding_through_data(cycle);
     const bool definite = found && verdict_of(*found) == Verdict::kDefinite;
-    report({definite ? std::move(*found) : finding_of(cycle), {}}, 0);
+    report_cycle(cycle, definite ? std::move(*found) : finding_of(cycle));
   }
 
   std::optional<Finding> finding_through_data(const DetectedCycle& cycle) {
@@ -388,7 +411,7 @@ class Watch::Impl {
     const bool nothing = all.empty();
     for (Judged& found : all) {
       // Possible ones, only where there is one like it that was looked at.
-      if (found.definite() || reported_.count(report_key(words(found))) != 0) {
+      if (found.definite() || reported_.contains(report_key(words(found)))) {
         report(std::move(found), 1);
       } else {
         undecided = true;
@@ -491,11 +514,21 @@ class Watch::Impl {
     return fmt::format("{} {}", verdict_name(found.verdict), key_of(found.cycle));
   }
 
-  void report(Judged&& judged, uint64_t occurrences) {
+  // Which one of WatchSummary::counts it is.
+  size_t report(Judged&& judged, uint64_t occurrences) {
     summary_.occurrences += occurrences;
     ReportedFinding found = words(judged);
-    if (!reported_.emplace(report_key(found), true).second) {
-      return;
+    const auto [known, is_new] = reported_.try_emplace(report_key(found), summary_.counts.size());
+    const size_t told = known->second;
+    if (is_new) {
+      summary_.counts.push_back(
+          {summary_.found.all() + 1, found.verdict, fingerprint(found.cycle), 0, 0, 0});
+    }
+    Repeats one;
+    one.add(found.verdict, begin_of(judged.finding));
+    summary_.counts[told].add(one);
+    if (!is_new) {
+      return told;
     }
     summary_.found.add(found.verdict);
     found.number = summary_.found.all();
@@ -503,6 +536,7 @@ class Watch::Impl {
       found.repair = options_.repair(judged.finding, *symbols_, options_.names, property_);
     }
     callback_(found);
+    return told;
   }
 
   // A bound of their own: a second look leaves the first looks at later candidates theirs.
@@ -531,9 +565,15 @@ class Watch::Impl {
   EventCount count_;
   std::shared_ptr<HeapObjects> objects_ = std::make_shared<HeapObjects>();
   HeldUnits held_{HeldUnits::kMost, HeldUnits::Hold::kIdleOnly};
-  bool cancels_ = false;  // are expected
-  HeldUnits::Part part_;  // what lies in front of the next events
-  std::unordered_map<std::string, bool> reported_;
+  bool cancels_ = false;                              // are expected
+  HeldUnits::Part part_;                              // what lies in front of the next events
+  std::unordered_map<std::string, size_t> reported_;  // in summary_.counts
+  // Cycles that the detector closed, by DetectedCycle::kind.
+  struct Cycles {
+    std::optional<size_t> told;  // in summary_.counts, once one was reported
+    Repeats repeats;
+  };
+  std::unordered_map<uint32_t, Cycles> cycles_;
   BoundedDetector detector_;
 };
 

@@ -8,7 +8,8 @@
 //             they have one (lock_cycles.h). A candidate of units that only some executions violate is
 //             judged by analyse_exactly() when it can change no more, and what is not definite then
 //             once more, when some thousand events have come that may tell more, or none comes.
-//             Findings with the same labels and source locations are reported once and counted.
+//             Findings with the same labels and source locations are reported once and counted
+//             (WatchSummary::counts, at any time).
 // Verdict     As `tsomon check`: kInconclusive when nothing was found and something was missing:
 //             late or lost events, candidates that could not be judged; or when there was nothing to
 //             find anything in (basis.h).
@@ -57,6 +58,18 @@ struct WatchOptions {
   BasisSource source = BasisSource::kProbe;
 };
 
+// A finding that was reported, and how often it occurred so far.
+struct FindingCount {
+  uint64_t number = 0;  // as ReportedFinding's
+  Verdict verdict = Verdict::kPossible;
+  std::string fingerprint;
+  uint64_t count = 0;
+  uint64_t first = 0;  // where the first and the last one begin: events
+  uint64_t last = 0;
+
+  void add(const Repeats& more);
+};
+
 struct WatchSummary {
   Property property = Property::kSerializability;
   Violations found;                // different ones
@@ -65,14 +78,15 @@ struct WatchSummary {
   uint64_t events = 0;
   uint32_t threads = 0;
   uint64_t units = 0;
-  uint64_t occurrences = 0;  // all
-  uint64_t candidates = 0;   // that had to be judged
-  uint64_t unjudged = 0;     // ... and could not be, or not whole
-  uint64_t losses = 0;       // places where events are missing
-  uint64_t lost_events = 0;  // as far as their number is known
-  uint64_t taken_apart = 0;  // units, as HeldUnits has it
-  uint64_t surprises = 0;    // units that were cancelled without expect_cancels(): nothing is
-                             // definite then
+  std::vector<FindingCount> counts;  // of those, by their numbers
+  uint64_t occurrences = 0;          // all, those that are not in `counts` included
+  uint64_t candidates = 0;           // that had to be judged
+  uint64_t unjudged = 0;             // ... and could not be, or not whole
+  uint64_t losses = 0;               // places where events are missing
+  uint64_t lost_events = 0;          // as far as their number is known
+  uint64_t taken_apart = 0;          // units, as HeldUnits has it
+  uint64_t surprises = 0;  // units that were cancelled without expect_cancels(): nothing is
+                           // definite then
   DetectorStatistics detector;
   HappenedDeadlock deadlock;  // where nothing is missing, when all was added
   Basis basis;                // its selection is filled in by who knows it

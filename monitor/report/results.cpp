@@ -401,6 +401,17 @@ void Results::add(Finding finding, const std::string& input) {
   }
 }
 
+uint64_t Results::repeat(const std::string& fingerprint, uint64_t times) {
+  const auto found = std::find_if(findings_.begin(), findings_.end(), [&](const Finding& finding) {
+    return finding.fingerprint == fingerprint && !fingerprint.empty();
+  });
+  if (found == findings_.end() || times == 0) {
+    return 0;
+  }
+  found->times += times - 1;  // the one that came is counted
+  return times - 1;
+}
+
 void Results::add_input(size_t finding, const std::string& input) {
   std::vector<std::string>& inputs = findings_[finding].inputs;
   if (inputs.size() < kMostInputs &&
@@ -429,6 +440,10 @@ void Results::add_findings(const Json& object, Judged* judged) {
     count(violation_of(object, property, judged->verdict));
   }
   for_each_object(array_of(object, "findings"), [&](const Json& each) {
+    if (each.contains("violation")) {  // how often one was seen that came before
+      judged->findings += repeat(text_of(each, "fingerprint"), number_of(each, "count"));
+      return;
+    }
     count(each.contains("kind")
               ? exploration_of(each)
               : counted(violation_of(each, property, text_of(each, "verdict")), each));

@@ -114,6 +114,8 @@ class Results {
   void add_findings(const nlohmann::ordered_json& object, Judged* judged);
   void add(Finding finding, const std::string& input);
   void add_input(size_t finding, const std::string& input);
+  // It was seen so often in all. How often more than was known.
+  uint64_t repeat(const std::string& fingerprint, uint64_t times);
   void name_waiting(const std::string& input);
 
   std::vector<Finding> findings_;

@@ -32,8 +32,6 @@ constexpr uint64_t kFewOpen = 5'000;
 constexpr uint64_t kEventsForOpen = 4;
 // What the exact analysis may do first: where little is open it is done by then.
 constexpr WorkBudget kFirstLook = {.work_at_first = 1'000'000, .work_per_event = 100};
-// And where it is known that there is something to find, of which each kind is wanted.
-constexpr WorkBudget kLookForAll = {.work_at_first = 50'000'000, .work_per_event = 500};
 
 // What can be reached from one event that leaves a unit.
 class Reach {
@@ -474,7 +472,7 @@ Result<Analysis> analyse_with(const Trace& trace, const AnalysisOptions& options
 Result<Analysis> with_others(const IndexedTrace& indexed, const AnalysisOptions& options,
                              Result<Analysis> crossing) {
   std::optional<Result<Analysis>> all;
-  const WorkSpent spent = measured(kLookForAll.of(indexed.trace.events.size()),
+  const WorkSpent spent = measured(kAllViolationsBudget.of(indexed.trace.events.size()),
                                    [&] { all = analyse_exactly(indexed, options); });
   if (!*all || (!spent.over && (*all)->verdict() == Verdict::kInconclusive)) {
     return crossing;

@@ -10,10 +10,10 @@ namespace tsomon {
 namespace {
 
 constexpr uint64_t kMostEvents = 2048;  // of a candidate
-// Pairs of events in candidates: some at once, in proportion to what finding them may cost, and about a microsecond for
+// Pairs of events in candidates: some at once, in proportion to what finding them may cost, and some microseconds for
 // each event.
-constexpr uint64_t kPairsForWork = 15;
-constexpr uint64_t kPairsPerEvent = 100;
+constexpr uint64_t kPairsForWork = 100;
+constexpr uint64_t kPairsPerEvent = 500;
 constexpr size_t kSpreadTogether = 8192;
 constexpr size_t kMostAhead = 4 * kSpreadTogether;  // events placed behind all that have come
 
@@ -95,7 +95,7 @@ bool BoundedDetector::affords(uint64_t events) {
   }
   const uint64_t all = events + kMostPendingPrefix + 2 * kMostAround;
   if (events > kMostEvents ||
-      pairs_ > kPairsForWork * mixed_.work_at_first + kPairsPerEvent * events_) {
+      pairs_ > with_effort(kPairsForWork * mixed_.work_at_first + kPairsPerEvent * events_)) {
     return false;
   }
   pairs_ += all * all;

@@ -250,6 +250,7 @@ void ConflictGraph::shorten(std::vector<Step>* all) {
 void ConflictGraph::report(DetectedCycle&& cycle) {
   const auto [known, is_new] =
       known_cycles_.try_emplace(hash_of(cycle), static_cast<uint32_t>(cycle_counts_.size()));
+  cycle.kind = known->second;
   if (!is_new) {
     ++cycle_counts_[known->second];
     if (callbacks_->on_repeated) {

@@ -106,6 +106,8 @@ struct DetectedCycle {
   std::vector<DetectedStep> steps;  // the edge of the last one leads to the first
   uint64_t component = 0;  // number of the strongly connected component, stable while it grows
   uint64_t component_units = 0;  // units in that component now
+  // The same of those that repeat it: its place in the detector's cycle_counts().
+  uint32_t kind = 0;
   // kAtomicSets: index in Symbols::sets; kNone: an object, or all locations.
   uint32_t set = Interner::kNone;
 

@@ -313,8 +313,8 @@ class Analyser {
     }
     // Bounds of its own: what a smaller one leaves of the rest must not become wrong.
     OrientationBounds bounds = options_.bounds;
-    bounds.max_steps = share(0, kWholeSteps, whole_steps_);
-    bounds.max_work = share(0, kWholeWork, whole_work_);
+    bounds.max_steps = share(0, with_effort(kWholeSteps), whole_steps_);
+    bounds.max_work = share(0, with_effort(kWholeWork), whole_work_);
     SearchedComponent found = search_->search(all, graph_->rules, bounds);
     whole_steps_ += found.steps;
     whole_work_ += found.work;
@@ -338,7 +338,8 @@ class Analyser {
     }
     std::sort(among.begin(), among.end());
     return issued_executions(relation_, units_, *sources_, graph_->order, among,
-                             !graph_->locks_contradict && options_.relation.lock_order, kMaxStates);
+                             !graph_->locks_contradict && options_.relation.lock_order,
+                             with_effort(kMaxStates));
   }
 
   bool shows_execution(const Violation& finding) const {

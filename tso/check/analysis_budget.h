@@ -32,6 +32,10 @@ inline constexpr WorkBudget kMixedLiveBudget = {.work_at_first = 2'000'000, .wor
 // Of the analysis of a whole input that the detector could not follow, before the same.
 inline constexpr WorkBudget kWholeBudget = {.work_at_first = 1'000'000'000, .work_per_event = 200};
 
+// Of that analysis where it is known that there is something to find, and each kind is wanted.
+inline constexpr WorkBudget kAllViolationsBudget = {.work_at_first = 50'000'000,
+                                                    .work_per_event = 500};
+
 // Of the analyses of all slices, before the same.
 inline constexpr WorkBudget kCandidatesBudget = {.work_at_first = 500'000'000,
                                                  .work_per_event = 200};

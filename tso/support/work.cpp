@@ -54,7 +54,7 @@ const char* limit_text(WorkLimit limit) {
 }
 
 WorkBounds WorkBudget::of(uint64_t events) const {
-  return {saturated(work_at_first, work_per_event, events),
+  return {with_effort(saturated(work_at_first, work_per_event, events)),
           saturated(bytes_at_first, bytes_per_event, events)};
 }
 
@@ -62,7 +62,8 @@ WorkMeter::WorkMeter(WorkBounds bounds, const StopFlag* stop)
     : bounds_(bounds),
       stop_(stop),
       outer_(this_thread.meter),
-      counted_outside_(outer_ != nullptr && this_thread.counted) {
+      counted_outside_(outer_ != nullptr && this_thread.counted),
+      effort_(outer_ != nullptr ? outer_->effort() : 1) {
   if (counted_outside_ && outer_->bounds().max_work != UINT64_MAX) {
     const uint64_t used = outer_->work() + this_thread.pending;
     const uint64_t all = outer_->bounds().max_work;
@@ -95,6 +96,17 @@ void expect_bytes(uint64_t bytes) {
   if (meter != nullptr && bytes > meter->bounds().max_bytes) {
     throw WorkEnded(WorkLimit::kMemory);
   }
+}
+
+uint64_t with_effort(uint64_t bound) {
+  const double effort = this_thread.meter != nullptr ? this_thread.meter->effort() : 1;
+  if (effort == 1 || bound == 0) {
+    return bound;
+  }
+  const double scaled = effort * static_cast<double>(bound);
+  return scaled >= static_cast<double>(UINT64_MAX)
+             ? UINT64_MAX
+             : std::max(uint64_t{1}, static_cast<uint64_t>(scaled));
 }
 
 bool stop_asked() { return this_thread.meter != nullptr && this_thread.meter->stop_asked(); }

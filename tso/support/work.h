@@ -14,6 +14,8 @@
 // Repeatable  The bound on work is met at the same step in every run. What helpers may compute
 //             ahead has bounds of its own and is not counted (WorkScope::Counted), or results
 //             would depend on how many threads there are.
+// Effort      A meter may be given more or less than the usual effort: bounds on work that do not follow from
+//             what a caller asks for are multiplied by it (WorkBudget, with_effort()), bounds on memory are not.
 // Memory      Counted only where the program replaces the allocation functions
 //             (tools/allocator.cpp), and then of all that is allocated inside the scope, on all of
 //             the meter's threads, less what is freed there. expect_bytes() works everywhere.
@@ -63,7 +65,7 @@ struct WorkBounds {
   uint64_t max_bytes = UINT64_MAX;
 };
 
-// Bounds that grow with the input.
+// Bounds that grow with the input. The work is that of the usual effort.
 struct WorkBudget {
   uint64_t work_at_first = UINT64_MAX;
   uint64_t work_per_event = 0;
@@ -84,6 +86,9 @@ class WorkMeter {
   WorkMeter& operator=(const WorkMeter&) = delete;
 
   uint64_t work() const { return work_.load(std::memory_order_relaxed); }
+  double effort() const { return effort_; }
+  // Before anything is done. That of meters inside is the same.
+  void set_effort(double effort) { effort_ = effort; }
   int64_t most_bytes() const { return most_bytes_.load(std::memory_order_relaxed); }
   bool stop_asked() const {
     return (stop_ != nullptr && stop_->asked()) || (outer_ != nullptr && outer_->stop_asked());
@@ -102,6 +107,7 @@ class WorkMeter {
   const StopFlag* stop_;
   WorkMeter* outer_;
   bool counted_outside_;
+  double effort_;
   std::atomic<uint64_t> work_{0};
   std::atomic<int64_t> bytes_{0};
   std::atomic<int64_t> most_bytes_{0};
@@ -145,6 +151,9 @@ inline void spend(uint64_t work) {
 // A table of so many bytes is about to be made. Throws WorkEnded where that is more than all that
 // the meter allows.
 void expect_bytes(uint64_t bytes);
+
+// What a bound on work is with the effort of the calling thread's meter; at least 1, if it is not 0.
+uint64_t with_effort(uint64_t bound);
 
 // Whether the meter of this thread was asked to stop; for those who end without an exception.
 bool stop_asked();
