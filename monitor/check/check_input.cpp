@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -120,10 +121,21 @@ Result<Reports> check_whole(const Trace& trace, std::vector<CheckOptions> questi
         options.analysis.relation.order == TraceOrder::kIssue) {
       follow_lifetimes(renamed.emplace(trace));
     }
-    auto report = check_trace(renamed ? *renamed : trace, options);
+    const Trace& judged = renamed ? *renamed : trace;
+    auto report = check_trace(judged, options);
     if (!report) {
       return tl::unexpected<Error>(report.error());
     }
+    keep_judged(
+        options,
+        [&](JudgedInput* input) {
+          input->trace = judged;
+          input->trace.symbols = {};
+          input->index.resize(judged.events.size());
+          std::iota(input->index.begin(), input->index.end(), 0);
+          return true;
+        },
+        &*report);
     reports.push_back(std::move(*report));
   }
   return reports;
@@ -177,6 +189,9 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
     }
     if ((*source)->not_understood()) {
       keep_nothing(&report);
+    }
+    if (!report.complete() || (*source)->sampled()) {  // there may be fences that were not seen
+      report.judged.reset();
     }
     report.selection = (*source)->selection();
     report.coverage = (*source)->coverage();

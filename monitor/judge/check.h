@@ -5,6 +5,7 @@
 // Thread-safety: pure functions of their arguments.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -46,6 +47,14 @@ struct CheckOptions {
   }
 };
 
+// The input as it was judged, for asking what a change of it would leave (monitor/explain).
+struct JudgedInput {
+  Trace trace;                  // without symbols
+  std::vector<uint64_t> index;  // of each event, in the input as reports count
+  AnalysisOptions analysis;
+};
+inline constexpr uint64_t kMostJudgedKept = 20'000;  // events
+
 struct CheckReport : Outcome<Finding> {
   Property property = Property::kSerializability;
   Semantics semantics = Semantics::kExact;
@@ -60,6 +69,8 @@ struct CheckReport : Outcome<Finding> {
   std::vector<FenceAdvice> unfenced;
   std::optional<AddressCoverage> coverage;
   std::optional<Basis> basis;  // what it rests on
+  // nullptr: nothing was found, not all of it was judged, it is too long, or nobody asks.
+  std::shared_ptr<const JudgedInput> judged;
 
   // Why finding nothing means nothing, if nothing was found and nothing was missing.
   std::vector<Shortfall> shortfalls() const {

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -41,6 +43,10 @@ struct TakenFinding {
 std::vector<TakenFinding> add_analysis(Analysis&& analysis, const Trace& trace,
                                        const std::vector<uint64_t>* index, FindingKinds* kinds,
                                        CheckReport* report);
+
+// Keeps it in the report, where that has a use: `read` gives its events and their index, if it can.
+void keep_judged(const CheckOptions& options, const std::function<bool(JudgedInput*)>& read,
+                 CheckReport* report);
 
 // Of an input that may lack events: what is definite only by values, by looking at all executions,
 // or by loads that may have been forwarded from a missing store, is possible.

@@ -223,6 +223,8 @@ class StreamCheck::Impl {
       }
     }
     report_.arrange(options_.most_findings());
+    keep_judged(
+        options_, [this](JudgedInput* input) { return read_again(input); }, &report_);
     return std::move(report_);
   }
 
@@ -279,6 +281,27 @@ class StreamCheck::Impl {
     trace.complete = trace_complete_;
     trace.lost_events = report_.lost_events;
     return trace;
+  }
+
+  // False: not all of it is still known.
+  bool read_again(JudgedInput* input) const {
+    if (report_.events > options_.history_events || (order_.changed() && !everything_)) {
+      return false;
+    }
+    input->trace = everything();
+    input->trace.symbols = {};
+    std::vector<uint64_t> place;
+    if (order_.changed()) {
+      auto restored = order_.restore(input->trace, &place);
+      if (!restored) {
+        return false;
+      }
+      input->trace = std::move(*restored);
+    }
+    for (uint64_t e = 0; e < input->trace.events.size(); ++e) {
+      input->index.push_back(order_.line(place.empty() ? e : place[e]));
+    }
+    return true;
   }
 
   // The whole input as it was before it was put in order.

@@ -301,7 +301,7 @@ class Search {
             after.push_back(store);
           }
         }
-        return answer(search.questions[i](std::move(after), time));
+        return removes(search.questions[i](std::move(after), time));
       });
     }
     const bool all = !of_events() && search.work > 0 && costs.size() <= kMostTried &&
@@ -328,29 +328,19 @@ class Search {
   }
 
   // With fences wherever a store of these places is.
-  std::optional<bool> holds_for_all(const Repair& repair, const std::vector<FencedInput>& wholes,
-                                    FenceTime time) const {
-    for (size_t i = 0; i < wholes.size(); ++i) {
-      std::vector<uint32_t> after;
-      for (const uint32_t store : wholes[i].late_stores()) {
-        const std::string location = location_of(*inputs_[i].trace, store);
-        if (std::any_of(repair.fences.begin(), repair.fences.end(),
-                        [&](const FencePlace& fence) { return fence.location == location; })) {
-          after.push_back(store);
-        }
-      }
-      const Answer holds = answer(wholes[i].with_fences_after(std::move(after), time));
+  static std::optional<bool> holds_for_all(const Repair& repair,
+                                           const std::vector<FencedInput>& wholes, FenceTime time) {
+    const auto is_fenced = [&](const std::string& location) {
+      return std::any_of(repair.fences.begin(), repair.fences.end(),
+                         [&](const FencePlace& fence) { return fence.location == location; });
+    };
+    for (const FencedInput& whole : wholes) {
+      const Answer holds = removes(whole.with_fences_at(is_fenced, time));
       if (holds != Answer::kYes) {
         return holds == Answer::kNo ? std::optional(false) : std::nullopt;
       }
     }
     return true;
-  }
-
-  static Answer answer(Left left) {
-    return left == Left::kNothing || left == Left::kNoExecution ? Answer::kYes
-           : left == Left::kUnknown                             ? Answer::kUnknown
-                                                                : Answer::kNo;
   }
 
   void count_times(const std::map<std::string, uint32_t>& numbers,
