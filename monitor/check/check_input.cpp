@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -127,15 +126,7 @@ Result<Reports> check_whole(const Trace& trace, std::vector<CheckOptions> questi
       return tl::unexpected<Error>(report.error());
     }
     keep_judged(
-        options,
-        [&](JudgedInput* input) {
-          input->trace = judged;
-          input->trace.symbols = {};
-          input->index.resize(judged.events.size());
-          std::iota(input->index.begin(), input->index.end(), 0);
-          return true;
-        },
-        &*report);
+        options, [&] { return std::optional(judged); }, &*report);
     reports.push_back(std::move(*report));
   }
   return reports;

@@ -97,23 +97,17 @@ std::vector<RepairLine> best_repairs(const Finding& finding, const Symbols& symb
   return lines;
 }
 
-// The same finding in all events of a trace instead of those of its witness. Empty: they are not
-// there.
-std::optional<Finding> finding_in(const Finding& finding, const Trace& trace,
-                                  const std::vector<uint64_t>& index) {
+// The same finding in all events of the input instead of those of its witness.
+Finding finding_in(const Finding& finding, const EventBlock& input) {
   Finding whole;
-  static_cast<EventBlock&>(whole.events) = trace;
-  whole.index = index;
+  static_cast<EventBlock&>(whole.events) = input;
+  whole.index.resize(input.events.size());
+  std::iota(whole.index.begin(), whole.index.end(), 0);
   whole.violation.verdict = finding.violation.verdict;
   whole.violation.cycle = finding.violation.cycle;
   for (CycleEdge& edge : whole.violation.cycle) {
-    for (uint32_t* const e : {&edge.from, &edge.to}) {
-      const auto at = std::find(index.begin(), index.end(), finding.index[*e]);
-      if (at == index.end()) {
-        return std::nullopt;
-      }
-      *e = static_cast<uint32_t>(at - index.begin());
-    }
+    edge.from = static_cast<uint32_t>(finding.index[edge.from]);
+    edge.to = static_cast<uint32_t>(finding.index[edge.to]);
   }
   return whole;
 }
@@ -166,14 +160,15 @@ std::vector<RepairLine> lines_in(const JudgedInput* input, const Finding& findin
                                  const Symbols& symbols, const ReportNames& names,
                                  Property property) {
   std::vector<RepairLine> own = repair_lines(finding, symbols, names, property);
-  if (input == nullptr || input->trace.events.size() > kMostEventsExplained) {
+  const size_t events = input == nullptr ? 0 : input->trace.events.size();
+  if (events == 0 || events > kMostEventsExplained ||
+      std::any_of(finding.index.begin(), finding.index.end(),
+                  [&](uint64_t index) { return index >= events; })) {
     return own;
   }
-  std::vector<RepairLine> lines;
-  if (const auto whole = finding_in(finding, input->trace, input->index)) {
-    lines = repair_lines(*whole, symbols, names, property);
-    std::erase_if(lines, [](const RepairLine& line) { return line.fences.empty(); });
-  }
+  std::vector<RepairLine> lines =
+      repair_lines(finding_in(finding, input->trace), symbols, names, property);
+  std::erase_if(lines, [](const RepairLine& line) { return line.fences.empty(); });
   lines.insert(lines.end(), std::make_move_iterator(own.begin()),
                std::make_move_iterator(own.end()));
   return lines;
@@ -222,10 +217,7 @@ std::vector<RepairLine> repair_lines(const std::string& trace, Property property
     if (!report || report->findings.empty()) {
       return {};
     }
-    std::vector<uint64_t> index(read->events.size());
-    std::iota(index.begin(), index.end(), 0);
-    const auto whole = finding_in(report->findings.front(), *read, index);
-    return whole ? repair_lines(*whole, read->symbols, {}, property) : std::vector<RepairLine>();
+    return repair_lines(finding_in(report->findings.front(), *read), read->symbols, {}, property);
   } catch (const WorkEnded&) {
     return {};
   }

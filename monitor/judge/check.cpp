@@ -123,14 +123,16 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
   return report;
 }
 
-void keep_judged(const CheckOptions& options, const std::function<bool(JudgedInput*)>& read,
+void keep_judged(const CheckOptions& options, const std::function<std::optional<Trace>()>& read,
                  CheckReport* report) {
   if (!is_about_buffers(options.property) || report->violations() == 0 || !report->complete() ||
       report->events > kMostJudgedKept) {
     return;
   }
-  auto judged = std::make_shared<JudgedInput>();
-  if (read(judged.get())) {
+  if (std::optional<Trace> trace = read()) {
+    trace->symbols = {};
+    auto judged = std::make_shared<JudgedInput>();
+    judged->trace = std::move(*trace);
     judged->analysis = options.analysis;
     judged->analysis.property = options.property;
     judged->analysis.told = Told::kFirst;

@@ -49,8 +49,7 @@ struct CheckOptions {
 
 // The input as it was judged, for asking what a change of it would leave (monitor/explain).
 struct JudgedInput {
-  Trace trace;                  // without symbols
-  std::vector<uint64_t> index;  // of each event, in the input as reports count
+  Trace trace;  // numbered as reports number events; without symbols
   AnalysisOptions analysis;
 };
 inline constexpr uint64_t kMostJudgedKept = 20'000;  // events

@@ -44,8 +44,8 @@ std::vector<TakenFinding> add_analysis(Analysis&& analysis, const Trace& trace,
                                        const std::vector<uint64_t>* index, FindingKinds* kinds,
                                        CheckReport* report);
 
-// Keeps it in the report, where that has a use: `read` gives its events and their index, if it can.
-void keep_judged(const CheckOptions& options, const std::function<bool(JudgedInput*)>& read,
+// Keeps the input in the report, where that has a use. `read` gives it, if all of it is still known.
+void keep_judged(const CheckOptions& options, const std::function<std::optional<Trace>()>& read,
                  CheckReport* report);
 
 // Of an input that may lack events: what is definite only by values, by looking at all executions,

@@ -224,7 +224,7 @@ class StreamCheck::Impl {
     }
     report_.arrange(options_.most_findings());
     keep_judged(
-        options_, [this](JudgedInput* input) { return read_again(input); }, &report_);
+        options_, [this] { return whole_again(); }, &report_);
     return std::move(report_);
   }
 
@@ -283,25 +283,12 @@ class StreamCheck::Impl {
     return trace;
   }
 
-  // False: not all of it is still known.
-  bool read_again(JudgedInput* input) const {
+  std::optional<Trace> whole_again() const {
     if (report_.events > options_.history_events || (order_.changed() && !everything_)) {
-      return false;
+      return std::nullopt;
     }
-    input->trace = everything();
-    input->trace.symbols = {};
     std::vector<uint64_t> place;
-    if (order_.changed()) {
-      auto restored = order_.restore(input->trace, &place);
-      if (!restored) {
-        return false;
-      }
-      input->trace = std::move(*restored);
-    }
-    for (uint64_t e = 0; e < input->trace.events.size(); ++e) {
-      input->index.push_back(order_.line(place.empty() ? e : place[e]));
-    }
-    return true;
+    return order_.changed() ? order_.restore(everything(), &place) : everything();
   }
 
   // The whole input as it was before it was put in order.
