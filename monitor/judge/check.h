@@ -52,7 +52,7 @@ struct JudgedInput {
   Trace trace;  // numbered as reports number events; without symbols
   AnalysisOptions analysis;
 };
-inline constexpr uint64_t kMostJudgedKept = 20'000;  // events
+inline constexpr uint64_t kMostJudgedKept = 100'000;  // events
 
 struct CheckReport : Outcome<Finding> {
   Property property = Property::kSerializability;
