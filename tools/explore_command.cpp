@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "monitor/explain/explain_line.h"
+#include "monitor/explain/explored_hints.h"
 #include "monitor/explore/explore.h"
 #include "monitor/explore/explore_clients.h"
 #include "monitor/specification/sequential_program.h"
@@ -51,20 +51,6 @@ int refuse(const ExploreArguments& options, const Error& error) {
   return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
 }
 
-// What is cheap of `explain`, of the first findings.
-void say_repairs(explore::Model model, explore::Exploration* explored) {
-  constexpr size_t kMostExplained = 8;
-  for (size_t i = 0; i < std::min(kMostExplained, explored->findings.size()); ++i) {
-    explore::ExploreFinding& finding = explored->findings[i];
-    if (!finding.trace.empty()) {
-      finding.repair =
-          repair_line(finding.trace, finding.kind == "robustness"   ? Property::kRobustness
-                                     : model == explore::Model::kSc ? Property::kScSerializability
-                                                                    : Property::kSerializability);
-    }
-  }
-}
-
 int run_explore(ExploreArguments& options) {
   auto filter = options.findings.filter();
   if (!filter) {
@@ -94,7 +80,8 @@ int run_explore(ExploreArguments& options) {
   if (!explored) {
     return refuse(options, explored.error());
   }
-  say_repairs(asked.model, &*explored);
+  add_repairs(explored->client.empty() ? asked : explore::of_client(asked, explored->client),
+              &*explored);
   HiddenFindings hidden(&*filter);
   if (options.output == OutputFormat::kJson) {
     put_json(stdout, explore::exploration_json(*explored, asked, &hidden), kExploreTool);

@@ -120,10 +120,13 @@ Result<Reports> check_whole(const Trace& trace, std::vector<CheckOptions> questi
         options.analysis.relation.order == TraceOrder::kIssue) {
       follow_lifetimes(renamed.emplace(trace));
     }
-    auto report = check_trace(renamed ? *renamed : trace, options);
+    const Trace& judged = renamed ? *renamed : trace;
+    auto report = check_trace(judged, options);
     if (!report) {
       return tl::unexpected<Error>(report.error());
     }
+    keep_judged(
+        options, [&] { return std::optional(judged); }, &*report);
     reports.push_back(std::move(*report));
   }
   return reports;
@@ -177,6 +180,9 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
     }
     if ((*source)->not_understood()) {
       keep_nothing(&report);
+    }
+    if (!report.complete() || (*source)->sampled()) {  // there may be fences that were not seen
+      report.judged.reset();
     }
     report.selection = (*source)->selection();
     report.coverage = (*source)->coverage();

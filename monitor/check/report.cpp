@@ -98,16 +98,14 @@ class Report {
     if (const std::string hidden = hidden_.text(); !hidden.empty()) {
       out += fmt::format("  {}\n", hidden);
     }
-    size_t shown = 0;
     for (size_t i = 0; i < told.size(); ++i) {
       const Told& one = told[i];
       if (is_hidden(one)) {
         continue;
       }
-      ++shown;
       out += fmt::format("\nviolation {} of {} ({}{}):\n", i + 1, told.size(),
                          verdict_name(one.verdict()), times_text(one));
-      const ReportedFinding words = in_words(*one.shown, shown <= kMostExplained);
+      const ReportedFinding words = in_words(one);
       out += fmt::format("  {}:\n{}", words.size_text(), words.body());
     }
     if (const uint64_t more = report_.more.all(); more > 0 && !told.empty()) {
@@ -136,15 +134,6 @@ class Report {
 
   static constexpr size_t kMostExplained = 8;
 
-  ReportedFinding in_words(const Finding& finding, bool explained) const {
-    ReportedFinding words =
-        reported(finding, report_.property, symbols_, choice_.names, ListedAccesses::kAll);
-    if (explained) {
-      words.repair = repair_line(finding, symbols_, choice_.names, report_.property);
-    }
-    return words;
-  }
-
   // Violations with one fingerprint; of --all a single one.
   struct Told {
     const Finding* shown = nullptr;  // the gravest, of equal ones the first
@@ -154,6 +143,7 @@ class Report {
     uint64_t first = UINT64_MAX;
     uint64_t last = 0;
     nlohmann::ordered_json mark = nlohmann::ordered_json::object();  // whether it is hidden
+    std::string repair;                                              // of the first that are not
 
     Verdict verdict() const { return found.definite > 0 ? Verdict::kDefinite : Verdict::kPossible; }
     void add(const Finding& finding) {
@@ -193,7 +183,32 @@ class Report {
     std::stable_sort(told.begin(), told.end(), [](const Told& a, const Told& b) {
       return std::pair(b.verdict(), a.first) < std::pair(a.verdict(), b.first);
     });
+    add_repairs(&told);
     return told;
+  }
+
+  void add_repairs(std::vector<Told>* told) const {
+    std::vector<Told*> explained;
+    std::vector<const Finding*> findings;
+    for (Told& one : *told) {
+      if (!is_hidden(one) && explained.size() < kMostExplained) {
+        explained.push_back(&one);
+        findings.push_back(one.shown);
+      }
+    }
+    const bool others = told->size() > explained.size() || report_.more.all() > 0;
+    std::vector<std::string> repairs =
+        repair_lines(report_, findings, others, symbols_, choice_.names);
+    for (size_t i = 0; i < explained.size(); ++i) {
+      explained[i]->repair = std::move(repairs[i]);
+    }
+  }
+
+  ReportedFinding in_words(const Told& told) const {
+    ReportedFinding words =
+        reported(*told.shown, report_.property, symbols_, choice_.names, ListedAccesses::kAll);
+    words.repair = told.repair;
+    return words;
   }
 
   static std::string times_text(const Told& told) {
@@ -204,7 +219,6 @@ class Report {
 
   nlohmann::ordered_json findings_json(const std::vector<Told>& told) const {
     auto findings = nlohmann::ordered_json::array();
-    size_t explained = 0;  // hidden ones are not
     for (const Told& one : told) {
       nlohmann::ordered_json object = {{"verdict", verdict_name(one.verdict())},
                                        {"count", one.found.all()},
@@ -214,7 +228,7 @@ class Report {
       if (one.found.definite > 0 || !one.undecided) {
         object["definite"] = one.found.definite > 0;
       }
-      in_words(*one.shown, !is_hidden(one) && explained++ < kMostExplained).add_to(&object);
+      in_words(one).add_to(&object);
       object.update(one.mark);
       findings.push_back(std::move(object));
     }

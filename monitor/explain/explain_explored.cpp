@@ -68,6 +68,7 @@ ExploredRepair compare(const Exploration& before, const Exploration& after, cons
   for (const ExploreFinding& finding : after.findings) {
     if (finding.kind == kind && is_at(finding, locations)) {
       stays = true;
+      result.left = result.left.empty() ? finding.trace : result.left;
     } else {
       result.others.push_back(
           {finding.kind, finding.text, finding.locations, !has_finding(before, finding)});
@@ -99,6 +100,17 @@ std::optional<bool> both_verified(const explain::Repair& repair, const ExploredR
   return explored->gone;
 }
 
+Result<ExploredRepair> explore_repair(const explain::Repair& repair, const Exploration& before,
+                                      const std::string& kind,
+                                      const std::set<std::string>& locations,
+                                      explore::ExploreOptions options) {
+  const explore::ProgramRepair change = program_repair(repair);
+  options.repair = &change;
+  options.strategy = change.blocks.empty() ? explore::Strategy::kDpor : explore::Strategy::kStates;
+  return explore::explore(options).map(
+      [&](const Exploration& after) { return compare(before, after, kind, locations); });
+}
+
 Result<ExploredRepairs> explore_repairs(const Explanation& explanation,
                                         explore::ExploreOptions options) {
   ExploredRepairs result;
@@ -123,15 +135,11 @@ Result<ExploredRepairs> explore_repairs(const Explanation& explanation,
     return result;
   }
   for (const explain::Repair& repair : explanation.repairs.repairs) {
-    const explore::ProgramRepair change = program_repair(repair);
-    options.repair = &change;
-    options.strategy =
-        change.blocks.empty() ? explore::Strategy::kDpor : explore::Strategy::kStates;
-    const auto after = explore::explore(options);
-    if (!after) {
-      return tl::unexpected<Error>(after.error());
+    auto tried = explore_repair(repair, *before, kind, locations, options);
+    if (!tried) {
+      return tl::unexpected<Error>(tried.error());
     }
-    result.repairs.push_back(compare(*before, *after, kind, locations));
+    result.repairs.push_back(std::move(*tried));
   }
   return result;
 }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct ExploredRepair {
   std::vector<OtherFinding> others;   // that are there with the repair
   std::vector<std::string> went_too;  // kinds and texts of others that are not there any more
   std::vector<std::string> notes;
+  std::string left;  // an execution that has the violation all the same, as a text trace
 };
 
 struct ExploredRepairs {
@@ -51,6 +53,13 @@ std::optional<bool> both_verified(const explain::Repair& repair, const ExploredR
 // Of `options`: the command, the model and the bounds.
 Result<ExploredRepairs> explore_repairs(const Explanation& explanation,
                                         explore::ExploreOptions options);
+
+// One repair, of a program that was explored without it (`before`) and showed the violation: a finding of
+// that kind at one of the places.
+Result<ExploredRepair> explore_repair(const explain::Repair& repair,
+                                      const explore::Exploration& before, const std::string& kind,
+                                      const std::set<std::string>& locations,
+                                      explore::ExploreOptions options);
 
 // Repairs that the exploration refuted come last.
 void put_refuted_last(Explanation* explanation, ExploredRepairs* explored);

@@ -113,10 +113,8 @@ Result<ClientSchedule> parse_client_schedule(const std::string& text, const List
 }
 
 // The client's traces, or its replay.
-Result<Exploration> explore_client(ExploreOptions options, const std::string& client) {
-  options.command.emplace_back("--client");
-  options.command.push_back(client);
-  return explore(options);
+Result<Exploration> explore_client(const ExploreOptions& options, const std::string& client) {
+  return explore(of_client(options, client));
 }
 
 // The clients of one size, by several threads.
@@ -309,6 +307,12 @@ Result<Exploration> explore_plan(const ExploreOptions& options, const Listed& li
 }
 
 }  // namespace
+
+ExploreOptions of_client(ExploreOptions options, const std::string& client) {
+  options.command.emplace_back("--client");
+  options.command.push_back(client);
+  return options;
+}
 
 Result<Exploration> explore_clients(const ExploreOptions& options, const std::string& file) {
   std::ifstream input(file, std::ios::binary);

@@ -33,6 +33,9 @@ struct ClientPlan {
 // `name`: of the input, for messages.
 Result<ClientPlan> parse_client_plan(std::string_view text, const std::string& name);
 
+// The program as it runs that client alone.
+ExploreOptions of_client(ExploreOptions options, const std::string& client);
+
 // The exploration of the client that shows something, with the totals of all that were explored.
 // `file` holds the plan. options.linearizability is added if the program says what its object is.
 Result<Exploration> explore_clients(const ExploreOptions& options, const std::string& file);

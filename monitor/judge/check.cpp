@@ -1,6 +1,8 @@
 #include "monitor/judge/check.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -151,6 +153,24 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
   count.add(trace);
   report.basis = basis_of(count, trace.symbols, trace.selection, options.source);
   return report;
+}
+
+void keep_judged(const CheckOptions& options, const std::function<std::optional<Trace>()>& read,
+                 CheckReport* report) {
+  if (!is_about_buffers(options.property) || report->violations() == 0 || !report->complete() ||
+      report->events > kMostJudgedKept) {
+    return;
+  }
+  if (std::optional<Trace> trace = read()) {
+    trace->symbols = {};
+    auto judged = std::make_shared<JudgedInput>();
+    judged->trace = std::move(*trace);
+    judged->analysis = options.analysis;
+    judged->analysis.property = options.property;
+    judged->analysis.told = Told::kFirst;
+    judged->analysis.progress = nullptr;
+    report->judged = std::move(judged);
+  }
 }
 
 namespace {

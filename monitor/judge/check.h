@@ -5,6 +5,7 @@
 // Thread-safety: pure functions of their arguments.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -46,6 +47,13 @@ struct CheckOptions {
   }
 };
 
+// The input as it was judged, for asking what a change of it would leave (monitor/explain).
+struct JudgedInput {
+  Trace trace;  // numbered as reports number events; without symbols
+  AnalysisOptions analysis;
+};
+inline constexpr uint64_t kMostJudgedKept = 100'000;  // events
+
 struct CheckReport : Outcome<Finding> {
   Property property = Property::kSerializability;
   Semantics semantics = Semantics::kExact;
@@ -60,6 +68,8 @@ struct CheckReport : Outcome<Finding> {
   std::vector<FenceAdvice> unfenced;
   std::optional<AddressCoverage> coverage;
   std::optional<Basis> basis;  // what it rests on
+  // nullptr: nothing was found, not all of it was judged, it is too long, or nobody asks.
+  std::shared_ptr<const JudgedInput> judged;
 
   // Why finding nothing means nothing, if nothing was found and nothing was missing.
   std::vector<Shortfall> shortfalls() const {

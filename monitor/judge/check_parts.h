@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -45,6 +47,10 @@ std::vector<TakenFinding> add_analysis(Analysis&& analysis, const Trace& trace,
 // Of the findings of a kind those of the one side that has more: two analyses of one input, neither of which
 // looked at all. O(findings).
 void keep_more(std::vector<Finding>&& others, const Symbols& symbols, CheckReport* report);
+
+// Keeps the input in the report, where that has a use. `read` gives it, if all of it is still known.
+void keep_judged(const CheckOptions& options, const std::function<std::optional<Trace>()>& read,
+                 CheckReport* report);
 
 // Of an input that may lack events: what is definite only by values, by looking at all executions,
 // or by loads that may have been forwarded from a missing store, is possible.

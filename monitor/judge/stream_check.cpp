@@ -225,6 +225,8 @@ class StreamCheck::Impl {
       }
     }
     report_.arrange(options_.most_findings());
+    keep_judged(
+        options_, [this] { return whole_again(); }, &report_);
     return std::move(report_);
   }
 
@@ -281,6 +283,14 @@ class StreamCheck::Impl {
     trace.complete = trace_complete_;
     trace.lost_events = report_.lost_events;
     return trace;
+  }
+
+  std::optional<Trace> whole_again() const {
+    if (report_.events > options_.history_events || (order_.changed() && !everything_)) {
+      return std::nullopt;
+    }
+    std::vector<uint64_t> place;
+    return order_.changed() ? order_.restore(everything(), &place) : everything();
   }
 
   // The whole input as it was before it was put in order.

@@ -166,6 +166,12 @@ Question with_only(const Question& question, const std::vector<bool>& keep) {
   return result;
 }
 
+Answer removes(Left left) {
+  return left == Left::kNothing || left == Left::kNoExecution ? Answer::kYes
+         : left == Left::kUnknown                             ? Answer::kUnknown
+                                                              : Answer::kNo;
+}
+
 Left violations_left(const Question& question) {
   const auto found = analyse_exactly(question.trace, question.options);
   if (!found) {

@@ -20,6 +20,7 @@
 #include "tso/check/analysis.h"
 #include "tso/model/trace.h"
 #include "tso/order/event_ranges.h"
+#include "tso/order/orientations.h"
 
 namespace tsomon::explain {
 
@@ -54,5 +55,7 @@ Question with_only(const Question& question, const std::vector<bool>& keep);
 // Violations are left in no execution, in some, in all; there is no execution; it was not decided.
 enum class Left : uint8_t { kNothing, kSome, kAlways, kNoExecution, kUnknown };
 Left violations_left(const Question& question);
+// Whether the change removed them.
+Answer removes(Left left);
 
 }  // namespace tsomon::explain

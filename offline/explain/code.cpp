@@ -37,25 +37,17 @@ std::vector<std::vector<uint32_t>> events_of_units(const Trace& trace, const Uni
   return events;
 }
 
-// The label, and the function if it is one.
+// The label, and the function of the first access.
 std::string CodeMap::key_of(const Trace& trace, const Unit& unit,
                             const std::vector<uint32_t>& events) const {
-  const std::string* function = nullptr;
-  for (const uint32_t e : events) {
-    spend(8);
-    if (!has_place(trace, e)) {
-      continue;
-    }
-    const auto place = places_.find(location_of(trace, e));
-    if (place == places_.end() || (function != nullptr && *function != place->second.function)) {
-      function = nullptr;
-      break;
-    }
-    function = &place->second.function;
-  }
   std::string key(unit_label(trace.symbols.labels.text(unit.label)));
   key += '\n';
-  return function == nullptr ? key : key + *function;
+  const auto first =
+      std::find_if(events.begin(), events.end(), [&](uint32_t e) { return has_place(trace, e); });
+  spend(8 + static_cast<uint64_t>(first - events.begin()));
+  const auto place =
+      first == events.end() ? places_.end() : places_.find(location_of(trace, *first));
+  return place == places_.end() ? key : key + place->second.function;
 }
 
 void CodeMap::add(const Trace& trace, const UnitTable& units, const PlaceOf& place_of) {

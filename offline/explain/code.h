@@ -3,9 +3,8 @@
 // Purpose     Numbers the lines of the methods whose calls are units of work, over all inputs of
 //             one question, so that a segment of one trace is a block of code, and the block has
 //             occurrences in another.
-// Methods     Units with the same label whose accesses are in the same function, or in several.
-// Their
-//             lines are those of the source where all of a
+// Methods     Units with the same label whose first access is in the same function: what their other accesses are
+//             in may differ from call to call. Their lines are those of the source where all of a
 //             method's accesses are in one function of one file; else its places are numbered as
 //             they first come.
 // Blocks      Segments (segments.h) whose `operation` is a method and whose ends are lines.

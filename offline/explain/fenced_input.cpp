@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "offline/explain/code.h"
 #include "tso/support/none.h"
 #include "tso/support/work.h"
 
@@ -45,6 +46,18 @@ void FencedInput::find_late_stores() {
 Left FencedInput::with_fences_after(std::vector<uint32_t> stores, FenceTime time) const {
   std::sort(stores.begin(), stores.end());
   return violations_left(with_fences(question_, stores, time));
+}
+
+Left FencedInput::with_fences_at(const std::function<bool(const std::string& location)>& wanted,
+                                 FenceTime time) const {
+  std::vector<uint32_t> after;
+  for (const uint32_t store : late_stores_) {
+    spend(4);
+    if (wanted(location_of(question_.trace, store))) {
+      after.push_back(store);
+    }
+  }
+  return with_fences_after(std::move(after), time);
 }
 
 }  // namespace tsomon::explain

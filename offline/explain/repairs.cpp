@@ -1,7 +1,6 @@
 #include "offline/explain/repairs.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -9,31 +8,15 @@
 #include <fmt/format.h>
 
 #include "offline/explain/executions.h"
-#include "offline/explain/fence_sets.h"
-#include "offline/explain/fenced_input.h"
-#include "offline/explain/violation.h"
+#include "offline/explain/explained.h"
+#include "offline/explain/fence_repairs.h"
+#include "offline/explain/smallest_blocks.h"
 #include "tso/support/work.h"
 
 namespace tsomon::explain {
 namespace {
 
 constexpr size_t kMaxCommon = 1'000;  // sets of blocks on the way to those of all violations
-// Of judging whole inputs once for each place of a fence; beyond, slices are judged.
-constexpr uint64_t kMaxWholeWork = 4'000'000'000;
-
-struct OneViolation {
-  uint32_t input = 0;
-  std::vector<UnitId> units;  // empty: a cycle of events
-  std::vector<EventRange> members;
-  CircleCauses causes;
-  std::optional<ViolatedSlice> slice;
-};
-
-struct Input {
-  const Trace* trace = nullptr;
-  std::optional<OrderedTrace> ordered;
-  std::vector<std::vector<uint32_t>> unit_events;
-};
 
 class Search {
  public:
@@ -49,7 +32,7 @@ class Search {
       step([&] { minimize(); });
     }
     if (options_.fences) {
-      step([&] { find_fences(); });
+      step([&] { find_fence_repairs(inputs_, violations_, options_, &result_); });
     }
     if (options_.blocks) {
       step([&] { find_blocks(); });
@@ -57,7 +40,15 @@ class Search {
     step([&] { ask_passing(); });
     arrange();
     step([&] { verify_blocks(); });
+    if (options_.blocks) {
+      step([&] { find_smallest_blocks(); });
+    }
     arrange();  // what was refuted comes last
+    if (!of_events() && result_.repairs.empty() && !violations_.empty()) {
+      result_.notes.missing(
+          "neither fences nor blocks were found; fences for some violations with blocks for others "
+          "were not looked at");
+    }
     step([&] { find_locks(); });
     return std::move(result_);
   }
@@ -88,7 +79,7 @@ class Search {
 
   void find_violations() {
     for (const ViolatingTrace& one : violating_) {
-      Input& input = inputs_.emplace_back();
+      ExplainedTrace& input = inputs_.emplace_back();
       input.trace = one.trace;
       const UnitTable units(*one.trace);
       code_.add(*one.trace, units, one.place_of);
@@ -104,7 +95,7 @@ class Search {
 
   void add_cycles(uint32_t input) {
     for (const std::vector<CycleEdge>& cycle : violating_[input].cycles) {
-      OneViolation& one = violations_.emplace_back();
+      ExplainedViolation& one = violations_.emplace_back();
       one.input = input;
       std::map<ThreadId, EventRange> ranges;
       for (const CycleEdge& edge : cycle) {
@@ -122,7 +113,7 @@ class Search {
   }
 
   void add_circles(uint32_t index) {
-    Input& input = inputs_[index];
+    ExplainedTrace& input = inputs_[index];
     std::vector<std::vector<Edge>> chosen;
     for (const std::vector<CycleEdge>& cycle : violating_[index].cycles) {
       std::vector<Edge>& edges = chosen.emplace_back();
@@ -165,7 +156,7 @@ class Search {
   }
 
   void add_circle(uint32_t input, std::vector<UnitId> units) {
-    OneViolation& one = violations_.emplace_back();
+    ExplainedViolation& one = violations_.emplace_back();
     one.input = input;
     one.units = std::move(units);
     for (const UnitId unit : one.units) {
@@ -175,7 +166,7 @@ class Search {
   }
 
   void look_at_slices() {
-    for (OneViolation& one : violations_) {
+    for (ExplainedViolation& one : violations_) {
       std::vector<uint32_t> labels;
       for (const UnitId unit : one.units) {
         labels.push_back(inputs_[one.input].ordered->units()[unit].label);
@@ -186,184 +177,11 @@ class Search {
 
   void minimize() {
     constexpr uint64_t kMaxQuestions = 5'000;
-    for (const OneViolation& one : violations_) {
+    for (const ExplainedViolation& one : violations_) {
       if (one.slice && one.slice->can_ask()) {
         SmallestTrace smallest{one.input, {}, true};
         smallest.events = one.slice->smallest(kMaxQuestions, &smallest.complete);
         result_.smallest.push_back(std::move(smallest));
-      }
-    }
-  }
-
-  // Fences
-
-  using Stores = std::vector<std::pair<uint32_t, uint32_t>>;  // place, store
-  using AskFences = std::function<Left(std::vector<uint32_t> stores, FenceTime time)>;
-
-  // Where fences may be, and what is asked about them.
-  struct FenceSearch {
-    std::vector<FencePlace> places;
-    std::map<std::string, uint32_t> numbers;  // by location
-    std::vector<Stores> stores;               // by question
-    std::vector<AskFences> questions;
-    uint64_t work = 0;  // of asking each once; 0: not known
-  };
-
-  void find_fences() {
-    if (options_.analysis.property == Property::kScSerializability || violations_.empty()) {
-      return;
-    }
-    std::vector<FencedInput> wholes;
-    wholes.reserve(inputs_.size());
-    bool whole = true;
-    for (uint32_t i = 0; i < inputs_.size(); ++i) {
-      wholes.emplace_back(*inputs_[i].trace, options_.analysis);
-      whole = whole && wholes.back().can_ask();
-    }
-    FenceSearch inputs;
-    for (uint32_t i = 0; whole && i < inputs_.size(); ++i) {
-      add_question(
-          i, wholes[i].late_stores(),
-          [&wholes, i](std::vector<uint32_t> stores, FenceTime time) {
-            return wholes[i].with_fences_after(std::move(stores), time);
-          },
-          &inputs);
-    }
-    for (const FencedInput& one : wholes) {
-      inputs.work += one.work();
-    }
-    if (whole && inputs.work * (1 + inputs.places.size()) <= kMaxWholeWork) {
-      search_fences(inputs, [](const Repair&, FenceTime) { return true; });
-      return;
-    }
-    FenceSearch slices;
-    for (const OneViolation& one : violations_) {
-      if (!one.slice || !one.slice->can_ask()) {
-        result_.notes.missing(
-            "fences were not looked for: the slice around a violation alone "
-            "does not show it");
-        return;
-      }
-      add_question(
-          one.input, one.slice->late_stores(),
-          [&one](std::vector<uint32_t> stores, FenceTime time) {
-            return one.slice->with_fences_after(std::move(stores), time);
-          },
-          &slices);
-    }
-    result_.notes.missing(
-        "not all sets of fences were looked at: the input is too large to be judged for each, so "
-        "those "
-        "of the slices around its violations were");
-    search_fences(slices, [&](const Repair& repair, FenceTime time) {
-      return whole ? holds_for_all(repair, wholes, time) : std::nullopt;
-    });
-  }
-
-  void add_question(uint32_t input, const std::vector<uint32_t>& late, AskFences ask,
-                    FenceSearch* search) const {
-    Stores& mine = search->stores.emplace_back();
-    for (const uint32_t store : late) {
-      const std::string location = location_of(*inputs_[input].trace, store);
-      const auto [known, is_new] =
-          search->numbers.try_emplace(location, static_cast<uint32_t>(search->places.size()));
-      if (is_new) {
-        search->places.push_back({location, input, store, 0});
-      }
-      mine.emplace_back(known->second, store);
-    }
-    search->questions.push_back(std::move(ask));
-  }
-
-  // Whether what the questions are content with holds for the inputs.
-  using VerifyFences = std::function<std::optional<bool>(const Repair&, FenceTime)>;
-
-  void search_fences(FenceSearch& search, const VerifyFences& verify) {
-    count_times(search.numbers, &search.places);
-    if (!ask_for_fences(search, FenceTime::kOpen, verify)) {
-      ask_for_fences(search, FenceTime::kRecorded, verify);
-    }
-  }
-
-  // False: there are none.
-  bool ask_for_fences(const FenceSearch& search, FenceTime time, const VerifyFences& verify) {
-    std::vector<uint64_t> costs;
-    costs.reserve(search.places.size());
-    for (const FencePlace& place : search.places) {
-      costs.push_back(std::max<uint64_t>(1, place.times));
-    }
-    std::vector<FenceQuestion> questions;
-    for (size_t i = 0; i < search.questions.size(); ++i) {
-      questions.emplace_back([&, i](const std::vector<bool>& chosen) {
-        std::vector<uint32_t> after;
-        for (const auto& [place, store] : search.stores[i]) {
-          if (chosen[place]) {
-            after.push_back(store);
-          }
-        }
-        return answer(search.questions[i](std::move(after), time));
-      });
-    }
-    const bool all = !of_events() && search.work > 0 && costs.size() <= kMostTried &&
-                     search.work << costs.size() <= kMaxWholeWork;
-    const FenceSets found =
-        all ? try_fence_sets(costs, questions) : find_fence_sets(costs, questions);
-    // find_fence_sets takes it that more fences never help less, which holds of single events
-    // alone.
-    if (!found.complete || !(of_events() || all || costs.empty())) {
-      result_.notes.missing("not all sets of fences were looked at");
-    }
-    bool any = false;
-    for (const std::vector<uint32_t>& set : found.sets) {
-      Repair repair;
-      for (const uint32_t place : set) {
-        repair.fences.push_back(search.places[place]);
-      }
-      repair.verified = verify(repair, time);
-      repair.assumes_times = time == FenceTime::kRecorded;
-      any = any || repair.verified.value_or(true);
-      result_.repairs.push_back(std::move(repair));
-    }
-    return any;
-  }
-
-  // With fences wherever a store of these places is.
-  std::optional<bool> holds_for_all(const Repair& repair, const std::vector<FencedInput>& wholes,
-                                    FenceTime time) const {
-    for (size_t i = 0; i < wholes.size(); ++i) {
-      std::vector<uint32_t> after;
-      for (const uint32_t store : wholes[i].late_stores()) {
-        const std::string location = location_of(*inputs_[i].trace, store);
-        if (std::any_of(repair.fences.begin(), repair.fences.end(),
-                        [&](const FencePlace& fence) { return fence.location == location; })) {
-          after.push_back(store);
-        }
-      }
-      const Answer holds = answer(wholes[i].with_fences_after(std::move(after), time));
-      if (holds != Answer::kYes) {
-        return holds == Answer::kNo ? std::optional(false) : std::nullopt;
-      }
-    }
-    return true;
-  }
-
-  static Answer answer(Left left) {
-    return left == Left::kNothing || left == Left::kNoExecution ? Answer::kYes
-           : left == Left::kUnknown                             ? Answer::kUnknown
-                                                                : Answer::kNo;
-  }
-
-  void count_times(const std::map<std::string, uint32_t>& numbers,
-                   std::vector<FencePlace>* places) const {
-    for (const Input& input : inputs_) {
-      for (uint32_t e = 0; e < input.trace->events.size(); ++e) {
-        spend(4);
-        if (!is(input.trace->events[e], kinds::kStores)) {
-          continue;
-        }
-        if (const auto place = numbers.find(location_of(*input.trace, e)); place != numbers.end()) {
-          ++(*places)[place->second].times;
-        }
       }
     }
   }
@@ -376,8 +194,8 @@ class Search {
     }
     std::vector<std::vector<SegmentSet>> lists;
     bool complete = true;
-    for (OneViolation& one : violations_) {
-      const Input& input = inputs_[one.input];
+    for (ExplainedViolation& one : violations_) {
+      const ExplainedTrace& input = inputs_[one.input];
       if (!input.ordered) {
         return;
       }
@@ -406,11 +224,7 @@ class Search {
       if (set.empty()) {
         continue;
       }
-      Repair& repair = result_.repairs.emplace_back();
-      repair.code = set;
-      for (const Segment& block : set) {
-        repair.blocks.push_back(place_of(block));
-      }
+      add_blocks(set);
     }
   }
 
@@ -433,7 +247,7 @@ class Search {
     place.last_location = code_.location(block.operation, block.last);
     bool is_whole = false;
     bool is_known = false;
-    for (const OneViolation& one : violations_) {
+    for (const ExplainedViolation& one : violations_) {
       for (const auto& [set, occurrences] : one.causes.sets) {
         for (const Occurrence& found : occurrences) {
           if (block.contains(found.block) && (!is_known || (found.block == block && !is_whole))) {
@@ -446,8 +260,32 @@ class Search {
           }
         }
       }
+      for (size_t i = 0; !is_known && i < one.units.size(); ++i) {
+        is_known = find_in(one, one.units[i], block, &place);
+      }
     }
     return place;
+  }
+
+  // The block's run in the unit, if it has one.
+  bool find_in(const ExplainedViolation& one, UnitId unit, const Segment& block,
+               BlockPlace* place) const {
+    if (method_of(one, unit) != block.operation) {
+      return false;
+    }
+    bool any = false;
+    for (const uint32_t e : inputs_[one.input].unit_events[unit]) {
+      const uint32_t line = code_.line(block.operation, *inputs_[one.input].trace, e);
+      if (line == CodeMap::kNone || line < block.first || line > block.last) {
+        continue;
+      }
+      place->found.first = any ? place->found.first : e;
+      place->found.last = e;
+      any = true;
+    }
+    place->input = any ? one.input : place->input;
+    place->found.unit = any ? unit : place->found.unit;
+    return any;
   }
 
   // The passing traces
@@ -526,58 +364,87 @@ class Search {
   }
 
   void verify_blocks() {
-    std::map<uint32_t, std::vector<uint32_t>> occurrences;  // by input, of one repair
     for (Repair& repair : result_.repairs) {
-      if (!repair.fences.empty()) {
-        continue;
+      if (repair.fences.empty()) {
+        repair.verified = all_interrupt(repair.code);
       }
-      occurrences.clear();
-      std::map<uint32_t, uint32_t> counts;
-      std::optional<bool> holds = true;
-      for (const OneViolation& one : violations_) {
-        const Input& input = inputs_[one.input];
-        if (!one.slice || !input.ordered) {
-          holds.reset();
-          continue;
-        }
-        if (occurrences.count(one.input) == 0) {
-          occurrences[one.input] = code_.occurrences(*input.trace, input.ordered->units(),
-                                                     repair.code, &counts[one.input]);
-        }
-        const auto one_holds = verify(*one.slice, counts[one.input], occurrences[one.input]);
-        if (!one_holds) {
-          holds.reset();
-        } else if (!*one_holds) {
-          holds = false;
-          break;
-        }
-      }
-      repair.verified = holds;
     }
   }
 
-  static std::optional<bool> verify(const ViolatedSlice& slice, uint32_t count,
-                                    const std::vector<uint32_t>& occurrences) {
-    if (!slice.can_ask()) {
-      return std::nullopt;
-    }
-    switch (slice.with_blocks(count, occurrences)) {
-      case Left::kAlways:
-      case Left::kNoExecution:
-        return true;
-      case Left::kSome:
-        return slice.definite() ? std::optional(false) : std::nullopt;
-      case Left::kNothing:
+  // Every execution of every violation interrupts one of them; nothing: that was not decided.
+  std::optional<bool> all_interrupt(const SegmentSet& blocks) const {
+    std::map<uint32_t, std::vector<uint32_t>> occurrences;  // by input
+    std::map<uint32_t, uint32_t> counts;
+    std::optional<bool> holds = true;
+    for (const ExplainedViolation& one : violations_) {
+      const ExplainedTrace& input = inputs_[one.input];
+      if (!one.slice || !input.ordered) {
+        holds.reset();
+        continue;
+      }
+      if (occurrences.count(one.input) == 0) {
+        occurrences[one.input] =
+            code_.occurrences(*input.trace, input.ordered->units(), blocks, &counts[one.input]);
+      }
+      const auto one_holds = one.slice->interrupts(counts[one.input], occurrences[one.input]);
+      if (!one_holds) {
+        holds.reset();
+      } else if (!*one_holds) {
         return false;
-      default:
-        return std::nullopt;
+      }
     }
+    return holds;
+  }
+
+  // What single orders of the accesses ask for may not be enough for all executions. Then blocks are made smaller,
+  // from the whole methods on, as long as they are.
+  void find_smallest_blocks() {
+    const bool known =
+        std::any_of(result_.repairs.begin(), result_.repairs.end(), [](const Repair& repair) {
+          return repair.fences.empty() && repair.verified == std::optional(true);
+        });
+    if (of_events() || known) {
+      return;
+    }
+    SegmentSet all;
+    for (const ExplainedViolation& one : violations_) {
+      for (const UnitId unit : one.units) {
+        if (const uint32_t method = method_of(one, unit); method != CodeMap::kNone) {
+          all = merged(all, {code_.whole(method)});
+        }
+      }
+    }
+    const SmallestBlocks found = smallest_blocks(
+        std::move(all), code_,
+        [&](const SegmentSet& blocks) { return all_interrupt(blocks) == std::optional(true); });
+    if (!found.complete) {
+      result_.notes.missing("not all sets of blocks were looked at");
+    }
+    if (!found.blocks.empty()) {
+      add_blocks(found.blocks).verified = true;
+    }
+  }
+
+  uint32_t method_of(const ExplainedViolation& one, UnitId unit) const {
+    const ExplainedTrace& input = inputs_[one.input];
+    return input.ordered
+               ? code_.method(*input.trace, input.ordered->units()[unit], input.unit_events[unit])
+               : CodeMap::kNone;
+  }
+
+  Repair& add_blocks(const SegmentSet& set) {
+    Repair& repair = result_.repairs.emplace_back();
+    repair.code = set;
+    for (const Segment& block : set) {
+      repair.blocks.push_back(place_of(block));
+    }
+    return repair;
   }
 
   void find_locks() {
     for (Repair& repair : result_.repairs) {
       for (BlockPlace& place : repair.blocks) {
-        const Input& input = inputs_[place.input];
+        const ExplainedTrace& input = inputs_[place.input];
         std::vector<uint32_t> inside;
         for (const uint32_t e : input.unit_events[place.found.unit]) {
           if (place.found.first <= e && e <= place.found.last) {
@@ -593,8 +460,8 @@ class Search {
   const std::vector<PassingTrace>& passing_;
   const RepairOptions& options_;
   CodeMap code_;
-  std::vector<Input> inputs_;
-  std::vector<OneViolation> violations_;
+  std::vector<ExplainedTrace> inputs_;
+  std::vector<ExplainedViolation> violations_;
   Repairs result_;
 };
 

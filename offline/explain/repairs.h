@@ -1,6 +1,6 @@
 // What would have ruled violations out: blocks of code that are atomic, and fences.
 //
-// Source      root_causes.h, fence_sets.h; theory sections 3 and 6.
+// Source      root_causes.h, fence_repairs.h; theory sections 3 and 6.
 // Purpose     From traces with violations to repairs that rule out all of them, the best first:
 //             those that would forbid the fewest of the passing traces; of equal ones fences (the
 //             cheapest first), then few and small blocks. What was refuted comes last.
@@ -9,7 +9,10 @@
 //             these are too large to be judged for each place, sets are looked for around the violations,
 //             and those that are found are asked of the whole). Blocks, to the traces around each violation: yes, if in every execution that is left some
 //             block is interrupted; no, if violated executions certainly stay; nothing, where some
-//             executions have the blocks uninterrupted and may or may not be violated.
+//             executions have the blocks uninterrupted and may or may not be violated. Where no set that single
+//             orders ask for is verified, the whole methods are made smaller (smallest_blocks.h).
+// Misses      Fences for some violations together with blocks for others: where neither alone is found, a note
+//             says so.
 // Complexity  Bounded by RootCauseBounds, FenceBounds and the meter of the thread. When that ends,
 //             what has been found until then stays, and complete is false.
 // Thread-safety: pure functions.

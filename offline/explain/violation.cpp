@@ -171,4 +171,19 @@ Left ViolatedSlice::with_blocks(uint32_t blocks, const std::vector<uint32_t>& un
   return violations_left(with_units(question_, std::vector<uint32_t>(blocks, 0), inside));
 }
 
+std::optional<bool> ViolatedSlice::interrupts(uint32_t blocks,
+                                              const std::vector<uint32_t>& unit_of) const {
+  switch (can_ask() ? with_blocks(blocks, unit_of) : Left::kUnknown) {
+    case Left::kAlways:
+    case Left::kNoExecution:
+      return true;
+    case Left::kSome:
+      return definite() ? std::optional(false) : std::nullopt;
+    case Left::kNothing:
+      return false;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace tsomon::explain

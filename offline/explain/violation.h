@@ -45,6 +45,8 @@ class ViolatedSlice {
   // `unit_of`: by event of the trace, as occurrences() gives it. Those outside of the violation's
   // units are none.
   Left with_blocks(uint32_t blocks, const std::vector<uint32_t>& unit_of) const;
+  // Every execution interrupts one of the blocks; nothing: that was not decided.
+  std::optional<bool> interrupts(uint32_t blocks, const std::vector<uint32_t>& unit_of) const;
 
  private:
   void find_late_stores(const std::vector<EventRange>& members);

@@ -284,6 +284,80 @@ size_t StepTree::after_local_steps(const Run& run, size_t depth) const {
   return depth;
 }
 
+// The newest store in the thread's buffer that a load takes its value from; nothing: not all that
+// others write to comes from there.
+std::optional<Step> StepTree::forwarded_from(size_t depth, const HeldLoad& load) const {
+  std::deque<const Step*> buffer;
+  for (size_t i = 0; i < depth; ++i) {
+    const Step& step = run_->steps[i];
+    if (step.choice.thread != load.thread || step.op != Op::kStore) {
+      continue;
+    }
+    if (step.choice.commit == 0) {
+      buffer.push_back(&step);
+    } else if (!buffer.empty()) {
+      buffer.pop_front();
+    }
+  }
+  std::optional<Step> newest;
+  for (uint64_t byte = load.address; byte < load.address + load.size; ++byte) {
+    if (contended_.count(contended_access(byte, load.thread, true)) == 0) {
+      continue;
+    }
+    const auto store = std::find_if(buffer.rbegin(), buffer.rend(), [&](const Step* one) {
+      return one->address <= byte && byte < end_of(*one);
+    });
+    if (store == buffer.rend()) {
+      return std::nullopt;
+    }
+    newest = newest.value_or(**store);
+  }
+  return newest;
+}
+
+// The run through the node that makes this choice there.
+std::shared_ptr<const Run> StepTree::run_with(const Frame& frame, const Choice& choice) {
+  if (choice == run_->steps[frame.depth].choice) {
+    return run_;
+  }
+  const auto tried = std::find_if(tried_.begin(), tried_.end(),
+                                  [&](const auto& one) { return one.first == choice; });
+  return tried != tried_.end() ? tried->second : make_run(frame.depth, &choice);
+}
+
+// Whether a thread has come to a load that may be forwarded, which is decided first.
+bool StepTree::look_for_forwarding(const Step& at, Frame* frame) {
+  uint64_t buffering = model_ == Model::kTso ? at.enabled & at.commits : 0;
+  for (const HeldLoad& load : frame->held) {
+    buffering &= ~(uint64_t{1} << load.thread);
+  }
+  for (uint16_t thread = 0; buffering != 0; ++thread, buffering >>= 1) {
+    if ((buffering & 1) == 0) {
+      continue;
+    }
+    const Choice choice{thread, 0, 0};
+    auto run = run_with(*frame, choice);
+    if (ended_ || changed_) {
+      return false;
+    }
+    const Step& next = run->steps[frame->depth];
+    const auto store = next.op == Op::kLoad
+                           ? forwarded_from(frame->depth, {thread, next.address, next.size})
+                           : std::nullopt;
+    if (!store) {
+      tried_.emplace_back(choice, std::move(run));
+      continue;
+    }
+    Step waits = *store;
+    waits.choice = {thread, 1, 0};
+    frame->choices = {next, waits};
+    frame->runs = {std::move(run), run_};
+    frame->forwards = true;
+    return true;
+  }
+  return false;
+}
+
 const std::vector<Step>& StepTree::choices() {
   Frame& frame = path_.back();
   if (frame.made || ended_ || frame.depth >= run_->steps.size()) {
@@ -291,9 +365,17 @@ const std::vector<Step>& StepTree::choices() {
   }
   frame.made = true;
   const Step at = run_->steps[frame.depth];
+  tried_.clear();
+  if (look_for_forwarding(at, &frame)) {
+    return frame.choices;
+  }
+  uint64_t enabled = at.enabled;
+  for (const HeldLoad& load : frame.held) {
+    enabled &= ~(uint64_t{1} << load.thread);
+  }
   for (uint16_t thread = 0; thread <= kMaxThreads; ++thread) {
     for (const uint8_t commit : {uint8_t{0}, uint8_t{1}}) {
-      if ((((commit != 0 ? at.commits : at.enabled) >> thread) & 1) == 0) {
+      if ((((commit != 0 ? at.commits : enabled) >> thread) & 1) == 0) {
         continue;
       }
       Choice choice{thread, commit};
@@ -302,7 +384,7 @@ const std::vector<Step>& StepTree::choices() {
         if ((answers & 1) == 0) {
           continue;
         }
-        auto run = choice == at.choice ? run_ : make_run(frame.depth, &choice);
+        auto run = ended_ || changed_ ? nullptr : run_with(frame, choice);
         if (ended_ || changed_) {
           frame.choices.clear();
           return frame.choices;
@@ -321,7 +403,16 @@ void StepTree::take(size_t which) {
   const Frame& frame = path_.back();
   run_ = frame.runs[which];
   Frame next;
-  next.depth = after_local_steps(*run_, frame.depth + 1);
+  next.held = frame.held;
+  if (frame.forwards && which == 1) {
+    const Step& load = frame.choices.front();
+    next.depth = frame.depth;
+    next.held.push_back({load.choice.thread, load.address, load.size});
+  } else {
+    next.depth = after_local_steps(*run_, frame.depth + 1);
+    std::erase_if(next.held,
+                  [&](const HeldLoad& load) { return !forwarded_from(next.depth, load); });
+  }
   path_.push_back(std::move(next));
 }
 
@@ -332,7 +423,17 @@ void StepTree::back() {
 }
 
 std::string StepTree::key() const {
-  return StateHash(*run_, judged_).of(path_.back().depth, model_);
+  std::string key = StateHash(*run_, judged_).of(path_.back().depth, model_);
+  uint64_t held = 0;
+  for (const HeldLoad& load : path_.back().held) {
+    held |= uint64_t{1} << load.thread;
+  }
+  for (uint16_t thread = 0; held != 0; ++thread, held >>= 1) {
+    if ((held & 1) != 0) {
+      key += static_cast<char>(thread);
+    }
+  }
+  return key;
 }
 
 }  // namespace tsomon::explore

@@ -10,6 +10,11 @@
 //             all steps of others, so that a tree that had it elsewhere has the same leaves, each
 //             several times. Which accesses are contended is learnt from the runs: contended() grew
 //             means that the tree has to be begun anew (`changed`).
+// Forwarding  Under TSO a load whose value is in its thread's store buffer touches no memory: it is no step. It may be
+//             carried out at once, or wait until a store that it takes its value from has left; then it
+//             is a load like others. So where a thread has come to one, the node has these two children, and
+//             nobody else takes part in it. The second one is shown as the commit of that store.
+//             docs/design/explore.md says why no execution is lost and none comes twice.
 // Runs        One for every edge, but those that a run for another one went along.
 // Keys        Nodes with the same key have the same subtree, up to what the leaves are judged by:
 //             Judged::kEnd the state of the threads (all that they read) and of the memory;
@@ -21,8 +26,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "offline/explore/program.h"
@@ -42,11 +49,11 @@ class StepTree {
   // Makes the run that the root is on. Requires: nothing else was called.
   void begin();
   // What can be done here, a step each; empty at a leaf, and when `ended` or `changed`. A commit
-  // has the place of its store.
+  // has the place of its store. Of a load that may be forwarded: the load, and the commit that it waits for.
   const std::vector<Step>& choices();
   void take(size_t which);
   void back();
-  std::string key() const;  // 16 bytes
+  std::string key() const;  // 16 bytes, and one for each thread with a load that waits so
   // The run through this node; at a leaf all of it.
   const Run& run() const { return *run_; }
   std::shared_ptr<const Run> shared_run() const { return run_; }
@@ -58,13 +65,24 @@ class StepTree {
   uint64_t runs() const { return runs_; }
 
  private:
+  // The next operation of a thread, a load that waits until it is not forwarded any more.
+  struct HeldLoad {
+    uint16_t thread = 0;
+    uint64_t address = 0;
+    uint8_t size = 0;
+  };
   struct Frame {
     size_t depth = 0;  // steps before the node
     bool made = false;
+    std::vector<HeldLoad> held;
     std::vector<Step> choices;
     std::vector<std::shared_ptr<const Run>> runs;
+    bool forwards = false;  // the choices are those of a load that may be forwarded
   };
   std::shared_ptr<const Run> make_run(size_t depth, const Choice* then);
+  std::shared_ptr<const Run> run_with(const Frame& frame, const Choice& choice);
+  bool look_for_forwarding(const Step& at, Frame* frame);
+  std::optional<Step> forwarded_from(size_t depth, const HeldLoad& load) const;
   bool is_local(const Step& step) const;
   size_t after_local_steps(const Run& run, size_t depth) const;
 
@@ -74,6 +92,7 @@ class StepTree {
   std::set<uint64_t> contended_;
   std::shared_ptr<const Run> run_;
   std::vector<Frame> path_;
+  std::vector<std::pair<Choice, std::shared_ptr<const Run>>> tried_;  // at the node
   bool ended_ = false;
   bool changed_ = false;
   uint64_t runs_ = 0;

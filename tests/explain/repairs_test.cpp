@@ -177,6 +177,79 @@ T2|end|t5
   CHECK(repairs.repairs[0].verified == std::optional(true));
 }
 
+TEST_CASE("units of one label that go through other functions, too, are one method") {
+  // Each unit is interrupted at another place; the second one calls a function on the way.
+  const char* const kPut = R"(T1|begin(put)|p1
+T1|r(x)|p1
+T2|w(x)|z1
+T1|r(x)|p2
+T1|end|p4
+T1|begin(put)|p1
+T1|r(a)|p1
+T1|r(c)|q7
+T1|r(b)|p2
+T2|w(b)|z2
+T1|r(b)|p3
+T1|end|p4
+)";
+  const Trace trace = read(kPut);
+  RepairOptions options;
+  options.analysis.property = Property::kScSerializability;
+  const auto found = analyse_exactly(trace, options.analysis);
+  REQUIRE(found);
+  REQUIRE(found->findings.size() == 2);
+  const auto by_letter = [](const std::string& location) {
+    return CodePlace{location.substr(0, 1), "f.cpp",
+                     static_cast<uint32_t>(std::stoul(location.substr(1)))};
+  };
+  const Repairs repairs = find_repairs(
+      {{&trace, {found->findings[0].cycle, found->findings[1].cycle}, by_letter}}, {}, options);
+  REQUIRE(repairs.repairs.size() == 1);
+  REQUIRE(repairs.repairs[0].blocks.size() == 1);
+  CHECK(repairs.repairs[0].blocks[0].first_location == "p1");
+  CHECK(repairs.repairs[0].blocks[0].last_location == "p3");
+  CHECK(repairs.repairs[0].verified == std::optional(true));
+}
+
+TEST_CASE("blocks that single orders ask for are joined where every order has to be ruled out") {
+  const char* const kLoads = R"(T2|begin(a)|1|0..5
+T2|r(v)|2|-3..5
+T1|begin(b)|11|1..12
+T1|r(v)|12|7..14
+T2|r(v)|3|14..21
+T1|rmw(v)|13|12..27
+T1|r(v)|14|18..30
+T2|w(v)|4|21..37
+T0|fence|21|24..33
+T0|begin(c)|22|36..40
+T0|w(v)|23|38..42
+T2|w(v)|5|43..48
+)";
+  const Repairs found = repairs_of({read(kLoads)}, {}, Property::kSerializability);
+  REQUIRE(found.repairs.size() == 3);
+  check_block(found.repairs[0], "a", 2, 5);
+  CHECK(found.repairs[0].verified == std::optional(true));
+  CHECK(found.repairs[1].verified == std::optional(false));
+  CHECK(found.repairs[2].verified == std::optional(false));
+}
+
+TEST_CASE("where nothing is found that helps, the search was not complete") {
+  // The second unit comes before the load that follows it by its fence alone, which is in no block.
+  const char* const kFence = R"(T0|begin(a)|1
+T0|rmw(v2)|2
+T1|begin(b)|11
+T1|fence|12
+T1|w(v2)|13
+T1|end|14
+T1|r(v1)|15
+T0|w(v1)|3
+)";
+  const Repairs found = repairs_of({read(kFence)}, {}, Property::kSerializability);
+  CHECK(found.violations == 1);
+  CHECK(found.repairs.empty());
+  CHECK(!found.notes.complete());
+}
+
 TEST_CASE("the smallest trace of a violation loses it with any event less") {
   const Trace trace = read(kStack);
   RepairOptions options;

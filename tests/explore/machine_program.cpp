@@ -1,6 +1,8 @@
 #include "tests/explore/machine_program.h"
 
+#include <algorithm>
 #include <stdexcept>
+#include <vector>
 
 namespace tsomon::explore {
 namespace {
@@ -122,6 +124,42 @@ void MachineProgram::masks(Step* step) const {
   }
 }
 
+Choice MachineProgram::choose(const Step& now, const Request& request) const {
+  const auto is_contended = [&](uint16_t thread, const Step& access, bool load) {
+    return std::any_of(request.contended.begin(), request.contended.end(), [&](uint64_t one) {
+      return one == contended_access(access.address, thread, load);
+    });
+  };
+  for (uint16_t thread = 0; request.policy == Policy::kLocalFirst && thread < machine_.threads();
+       ++thread) {
+    if (((now.commits >> thread) & 1) != 0) {
+      size_t committed = 0;
+      std::vector<const Step*> stores;
+      for (const Step& step : run_.steps) {
+        if (step.choice.thread == thread) {
+          committed += step.choice.commit;
+          if (step.choice.commit == 0 && step.op == Op::kStore) {
+            stores.push_back(&step);
+          }
+        }
+      }
+      if (!is_contended(thread, *stores[committed], false)) {
+        return {thread, 1, 0};
+      }
+    }
+    if (((now.enabled >> thread) & 1) != 0) {
+      const Step next = describe(thread);
+      if (next.op == Op::kFence || (next.op == Op::kStore && request.model == Model::kTso) ||
+          !is_contended(thread, next, next.op == Op::kLoad)) {
+        return {thread, 0, 0};
+      }
+    }
+  }
+  const uint64_t mask = now.commits != 0 ? now.commits : now.enabled;
+  return {static_cast<uint16_t>(__builtin_ctzll(mask)),
+          static_cast<uint8_t>(now.commits != 0 ? 1 : 0), 0};
+}
+
 const Run& MachineProgram::run(const Request& request) {
   run_ = {};
   state_ = machine_.initial();
@@ -144,9 +182,7 @@ const Run& MachineProgram::run(const Request& request) {
     if (run_.steps.size() < request.prefix.size()) {
       choice = request.prefix[run_.steps.size()];
     } else {
-      const uint64_t mask = now.commits != 0 ? now.commits : now.enabled;
-      choice = {static_cast<uint16_t>(__builtin_ctzll(mask)),
-                static_cast<uint8_t>(now.commits != 0 ? 1 : 0), 0};
+      choice = choose(now, request);
     }
     if ((((choice.commit != 0 ? now.commits : now.enabled) >> choice.thread) & 1) == 0) {
       run_.end = End::kDiverged;

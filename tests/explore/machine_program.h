@@ -1,4 +1,5 @@
-// A program of the abstract machine, as something to explore.
+// A program of the abstract machine, as something to explore. After the prefix the commits come first, then the thread
+// with the smallest number; of Policy::kLocalFirst what no other thread can see comes before.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@ class MachineProgram : public Program {
   void settle(uint16_t thread);
   Step describe(uint16_t thread) const;
   void masks(Step* step) const;
+  Choice choose(const Step& now, const Request& request) const;
 
   machine::Machine machine_;
   machine::State state_;
