@@ -364,6 +364,51 @@ class Analyser {
   }
 
   void judge(const WantedComponent& component, const SearchedComponent& searched) {
+    std::vector<CycleEdge> shown;
+    judge(component, searched, &shown);
+    if (!shown.empty() && options_.property != Property::kScSerializability) {
+      tell_further(component, searched, shown);
+    }
+  }
+
+  // Of a component that has a finding: what else every execution has.
+  void tell_further(const WantedComponent& component, const SearchedComponent& searched,
+                    const std::vector<CycleEdge>& shown) {
+    const std::vector<uint32_t> all = explained_edges(component, searched);
+    const auto part = [&](const std::vector<uint32_t>& edges) {
+      return ViolatedComponent{edges, searched.open, searched.result, searched.closing,
+                               searched.realised};
+    };
+    for (const std::vector<uint32_t>& edges : explainer_->further(part(all), shown)) {
+      Violation finding;
+      finding.verdict = Verdict::kDefinite;
+      if (options_.told == Told::kEachKind &&
+          is_known(finding, explainer_->plain_cycle(part(edges)))) {
+        continue;
+      }
+      std::string why;
+      if (!explainer_->explain(part(edges), &finding, &why)) {
+        incomplete("not each kind of violation of a group of units could be shown");
+        continue;
+      }
+      result_.findings.push_back(std::move(finding));
+    }
+  }
+
+  // Then it is counted. Otherwise the next finding is the first of the kind.
+  bool is_known(const Violation& finding, const std::vector<CycleEdge>& cycle) {
+    const auto [known, is_new] =
+        kinds_.try_emplace(kind_of(finding, cycle, trace_, units_, trace_.symbols.names.size()),
+                           result_.findings.size());
+    if (!is_new) {
+      result_.findings[known->second].repeats.add(finding.verdict, begin_of(cycle));
+    }
+    return !is_new;
+  }
+
+  // `shown`: where each kind is told, the cycle that it is told by.
+  void judge(const WantedComponent& component, const SearchedComponent& searched,
+             std::vector<CycleEdge>* shown) {
     OrientationResult found = searched.result;
     IssuedExecutions executions;
     if (found.cyclic == Answer::kYes) {
@@ -397,10 +442,13 @@ class Analyser {
                              open.size()));
     }
     std::string kind;
-    if (options_.told == Told::kEachKind) {
+    if (options_.told != Told::kFirst) {
       const std::vector<uint32_t> edges = explained_edges(component, searched);
-      const std::vector<CycleEdge> cycle = explainer_->plain_cycle(
+      *shown = explainer_->plain_cycle(
           {edges, searched.open, searched.result, searched.closing, searched.realised});
+    }
+    if (options_.told == Told::kEachKind) {
+      const std::vector<CycleEdge>& cycle = *shown;
       kind = kind_of(finding, cycle, trace_, units_, trace_.symbols.names.size());
       if (const auto known = kinds_.find(kind); known != kinds_.end()) {
         result_.findings[known->second].repeats.add(finding.verdict, begin_of(cycle));

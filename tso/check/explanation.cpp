@@ -8,6 +8,7 @@
 
 #include "tso/check/cycle.h"
 #include "tso/check/definitions.h"
+#include "tso/check/further_cycles.h"
 #include "tso/support/work.h"
 
 namespace tsomon {
@@ -62,6 +63,54 @@ std::vector<CycleEdge> Explainer::plain_cycle(const ViolatedComponent& component
   return shortened(
       in_.relation, in_.classes.class_of(),
       shortest_cycle_of_data(in_.trace, cycle_in(component, before), in_.classes.class_of()));
+}
+
+std::vector<std::vector<uint32_t>> Explainer::further(const ViolatedComponent& component,
+                                                      const std::vector<CycleEdge>& shown) const {
+  std::vector<CycleEdge> edges;
+  std::vector<uint32_t> number;
+  for (const uint32_t i : component.edges) {
+    spend(4);
+    const Edge& behind = in_.classes.events_behind(i);
+    if (!in_.classes.edges()[i].undirected &&
+        !orders_lock(in_.trace.events[behind.from], in_.trace.events[behind.to])) {
+      edges.push_back(
+          {in_.classes.class_of(behind.from), behind.from, behind.to, directed_kind(behind)});
+      number.push_back(i);
+    }
+  }
+  const auto kind = [&](const CycleEdge& edge) {
+    uint64_t hash = 0;
+    for (const uint32_t e : {edge.from, edge.to}) {
+      const Event& event = in_.trace.events[e];
+      for (const uint64_t part : {uint64_t{in_.units[in_.units.of_event(e)].label},
+                                  uint64_t{event.location}, static_cast<uint64_t>(event.kind())}) {
+        hash = (hash ^ part) * 0x9E3779B97F4A7C15ULL;
+        hash ^= hash >> 32;
+      }
+    }
+    return hash;
+  };
+  const auto classes = [&](const auto& cycle, const auto& from) {
+    std::vector<uint32_t> all;
+    for (const auto& each : cycle) {
+      all.push_back(in_.classes.class_of(from(each)));
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  const std::vector<uint32_t> known =
+      classes(shown, [](const CycleEdge& edge) { return edge.from; });
+  std::vector<std::vector<uint32_t>> cycles = further_cycles(edges, in_.classes.class_of(), kind);
+  std::erase_if(cycles, [&](const std::vector<uint32_t>& cycle) {
+    return classes(cycle, [&](uint32_t i) { return edges[i].from; }) == known;
+  });
+  for (std::vector<uint32_t>& cycle : cycles) {
+    for (uint32_t& i : cycle) {
+      i = number[i];
+    }
+  }
+  return cycles;
 }
 
 // Undirected edges that were not chosen are decided by what is certain; those of other components stay

@@ -49,6 +49,10 @@ class Explainer {
   bool explain(const ViolatedComponent& component, Violation* finding, std::string* why);
   // The cycle that the search found, as short as that is known without an execution; what explain() shows may be shorter.
   std::vector<CycleEdge> plain_cycle(const ViolatedComponent& component) const;
+  // Cycles that every execution has, but for the one that is shown (tso/check/further_cycles.h), each as edges of
+  // the component.
+  std::vector<std::vector<uint32_t>> further(const ViolatedComponent& component,
+                                             const std::vector<CycleEdge>& shown) const;
   // SC-serializability with values: `steps` of an execution that returns them, in whose order of
   // issues there is a cycle. It replaces the witness, if the checker accepts it.
   void show_execution(const std::vector<Step>& steps, Violation* finding);
