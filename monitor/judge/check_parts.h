@@ -42,10 +42,6 @@ std::vector<TakenFinding> add_analysis(Analysis&& analysis, const Trace& trace,
                                        const std::vector<uint64_t>* index, FindingKinds* kinds,
                                        CheckReport* report);
 
-// Of an input that may lack events: what is definite only by values, by looking at all executions,
-// or by loads that may have been forwarded from a missing store, is possible.
-void distrust_losses(CheckReport* report);
-
 uint32_t threads_with_events(const Trace& trace);
 
 enum class Extent : uint8_t { kSlice, kWhole };
