@@ -9,7 +9,8 @@
 //             end of one may have been idle. It is `definite` then.
 // Misses      Memory that was given out again where neither its end nor its beginning is recorded:
 //             accesses to two objects are then taken for accesses to one.
-// Complexity  O(events of the findings) each. Thread-safety: pure functions of their arguments.
+// Complexity  O(edges of the cycle * events) for each finding. Thread-safety: pure functions of their
+//             arguments.
 #pragma once
 
 #include <string>
