@@ -35,7 +35,8 @@ bool has_atomics(const Trace& trace) {
   });
 }
 
-void print(Trace& trace, bool is_recording, bool knows_atomics, bool may_cancel) {
+void print(LoadedTrace& loaded, bool is_recording, bool knows_atomics) {
+  Trace& trace = loaded.trace;
   StdWriter writer(trace.symbols);
   std::string text;
   writer.write_headers(text);
@@ -46,7 +47,8 @@ void print(Trace& trace, bool is_recording, bool knows_atomics, bool may_cancel)
     StdWriter::write_atomics(text);
   }
   StdWriter::write_loss(trace, text);
-  if (may_cancel) {
+  StdWriter::write_damage(loaded.damage, loaded.nothing_counts, text);
+  if (loaded.may_cancel) {
     StdWriter::write_may_cancel(text);
   }
   EventBlock part;
@@ -93,8 +95,7 @@ int run_script(const ScriptOptions& options) {
   put_messages(kScriptTool, loaded->input, warnings);
   const bool complete = loaded->trace.complete;
   const bool recorded = loaded->basis != BasisSource::kWritten;
-  print(loaded->trace, recorded, loaded->knows_atomics && (recorded || has_atomics(loaded->trace)),
-        loaded->may_cancel);
+  print(*loaded, recorded, loaded->knows_atomics && (recorded || has_atomics(loaded->trace)));
   return complete ? kExitClean : kExitInconclusive;
 }
 

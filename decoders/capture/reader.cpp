@@ -16,6 +16,7 @@
 #include "decoders/capture/entries.h"
 #include "decoders/capture/partial.h"
 #include "decoders/capture/stream.h"
+#include "decoders/capture/totals.h"
 #include "decoders/capture/trusted_records.h"
 #include "tso/model/cancelled_units.h"
 #include "tso/support/work.h"
@@ -83,6 +84,7 @@ class CaptureReader::Impl {
       capture_.notes.push_back(std::move(note));
     }
     compare_with_trailer();
+    look_for_lost_knowledge(file_bytes);
     capture_.may_have_units = names_.any_label() || !has_trailer_ || !capture_.problems.empty();
     start_merge();
   }
@@ -116,6 +118,7 @@ class CaptureReader::Impl {
       }
       if (names_.undefined_labels() != 0) {
         problem(fmt::format("{} unit labels are not defined", names_.undefined_labels()));
+        capture_.knowledge_lost = true;  // they may have named atomic sets
       }
       capture_.trace.complete = capture_.problems.empty();
     }
@@ -148,6 +151,22 @@ class CaptureReader::Impl {
   };
 
   void problem(std::string text) { capture_.problems.push_back(std::move(text)); }
+
+  // Without a trailer nobody knows how many chunks of the process there were: any damage may be one
+  // of them, but for what reaches to the end, which is as if the process had been killed there.
+  void look_for_lost_knowledge(uint64_t file_bytes) {
+    const bool may_be_of_process =
+        !has_trailer_ &&
+        std::any_of(list_.damage.begin(), list_.damage.end(),
+                    [&](const Damage& damage) { return damage.end != file_bytes; });
+    capture_.knowledge_lost = capture_.knowledge_lost || may_be_of_process || !list_.header;
+  }
+
+  // Of a chunk of the process.
+  void lose_knowledge(std::string text) {
+    capture_.knowledge_lost = true;
+    problem(std::move(text));
+  }
 
   void sort_chunks() {
     for (const Chunk& chunk : list_.chunks) {
@@ -208,6 +227,8 @@ class CaptureReader::Impl {
         const auto copy = unpacked(*chunk);
         const auto first = unpacked(*unique.back());
         if (!copy || !first || *copy != *first) {
+          capture_.knowledge_lost = capture_.knowledge_lost || chunk->header.thread == kNoThread;
+          capture_.has_gaps = true;
           problem(fmt::format("byte {}: {} differs from the one at byte {}", chunk->offset,
                               chunk_name(chunk->header), unique.back()->offset));
         }
@@ -217,6 +238,7 @@ class CaptureReader::Impl {
         ChunkHeader missing = chunk->header;
         missing.sequence = expected;
         const uint64_t last = chunk->header.sequence - 1;
+        capture_.knowledge_lost = capture_.knowledge_lost || missing.thread == kNoThread;
         problem(last == expected ? fmt::format("{} is missing", chunk_name(missing))
                                  : fmt::format("{} to {} are missing", chunk_name(missing), last));
       }
@@ -228,7 +250,7 @@ class CaptureReader::Impl {
   void read_process_chunk(const Chunk& chunk) {
     const auto payload = unpacked(chunk);
     if (!payload) {
-      return problem(describe(chunk, payload.error().message));
+      return lose_knowledge(describe(chunk, payload.error().message));
     }
     EntryReader reader(*payload);
     bool whole = true;
@@ -260,11 +282,11 @@ class CaptureReader::Impl {
           whole = read_clock(reader, clock_, chunk.offset);
           break;
         }
-        problem(describe(
+        lose_knowledge(describe(
             chunk, fmt::format("chunk type {} is not known to this version", chunk.header.type)));
     }
     if (!whole) {
-      problem(describe(chunk, "an entry is cut off"));
+      lose_knowledge(describe(chunk, "an entry is cut off"));
     }
   }
 
@@ -280,33 +302,9 @@ class CaptureReader::Impl {
     }
     for (const auto& [number, total] : totals_) {
       const auto found = threads_.find(number);
-      Thread* thread = found == threads_.end() ? nullptr : &found->second;
-      const uint64_t seen = thread == nullptr || thread->chunks.empty()
-                                ? 0
-                                : thread->chunks.back()->header.sequence + 1;
-      if (total.chunks > seen) {
-        problem(fmt::format("thread {}: the last {} of {} chunks are missing", number,
-                            total.chunks - seen, total.chunks));
-      }
-      if (total.lost != 0) {
-        problem(
-            fmt::format("thread {}: {} records were dropped while recording", number, total.lost));
-        capture_.trace.lost_events += total.lost;
-      }
-      uint64_t bytes = 0;
-      bool partial = false;
-      if (thread != nullptr) {
-        for (const Chunk* chunk : thread->chunks) {
-          bytes += chunk->header.raw_size;
-          partial |= partial_.has(*chunk);
-        }
-        if (partial) {
-          problem(fmt::format("thread {}: the rest of a chunk is missing", number));
-        } else if (seen == total.chunks && thread->chunks.size() == seen && bytes != total.bytes) {
-          problem(fmt::format("thread {}: {} bytes, the trailer counts {}", number, bytes,
-                              total.bytes));
-        }
-      }
+      compare_with_total(
+          total, found == threads_.end() ? std::vector<const Chunk*>() : found->second.chunks,
+          partial_, capture_);
     }
     for (const auto& [number, thread] : threads_) {
       if (totals_.count(number) == 0) {
@@ -451,6 +449,7 @@ class CaptureReader::Impl {
 
   void end_of(const Thread& thread) {
     running_on_ += thread.stream->saw_end() ? 0 : 1;
+    capture_.has_gaps = capture_.has_gaps || thread.stream->has_gaps();
     for (const std::string& text : thread.stream->problems()) {
       problem(fmt::format("thread {}, {}", thread.number, text));
     }

@@ -3,6 +3,8 @@
 // Contract    Whatever is intact is read; what is not is described in `problems`, exactly: bytes,
 //             thread, chunk. Any problem makes the trace incomplete. Reading fails only on
 //             what is not a capture, or of another major version.
+// Lost        Records that are missing may be fences, locks, stores. Of a chunk of the process that is
+//             missing nobody knows what it said: knowledge_lost.
 // Trace       Sorted by the start of the interval, events of one thread in program order
 //             (stream.h says how records become events). Time is the time-stamp counter in
 //             cycles. Where the capture says that stamps of different threads must not be
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "decoders/capture/format.h"
+#include "tso/model/damage.h"
 #include "tso/model/trace.h"
 #include "tso/support/result.h"
 
@@ -42,6 +45,11 @@ struct Module {
 };
 
 struct Capture {
+  tsomon::Damage damage() const {
+    using enum tsomon::Damage;
+    return problems.empty() ? kNone : has_gaps ? kGaps : kEnds;
+  }
+
   Trace trace;
   FileHeader header;  // all zero after the versions when it is damaged
   std::vector<std::string> command_line;
@@ -49,10 +57,16 @@ struct Capture {
   // Asm statements that were executed may be accesses, locks and fences that are missing: nothing that is found counts.
   // One of the problems says which.
   bool not_understood = false;
+  // What is missing may say how far the clocks agree, what was not understood, where code lies (by
+  // which waiting loops and counts of references are known), what is an atomic set: nothing that is
+  // found counts either. Known at the end.
+  bool knowledge_lost = false;
   std::vector<std::string> problems;  // empty iff trace.complete
-  std::vector<std::string> notes;     // what makes verdicts weaker, but not incomplete
-  bool may_cancel = false;            // units (kFileCancels)
-  bool may_have_units = true;         // false: it is whole and names no label of any
+  // What is missing does not come after all that there is of its thread. Likewise.
+  bool has_gaps = false;
+  std::vector<std::string> notes;  // what makes verdicts weaker, but not incomplete
+  bool may_cancel = false;         // units (kFileCancels)
+  bool may_have_units = true;      // false: it is whole and names no label of any
 };
 
 // What lies after max_events is left out, which is a problem. Cancelled units are resolved

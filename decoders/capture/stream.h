@@ -85,6 +85,8 @@ class ThreadStream {
   // No more records: what was still waiting for a stamp becomes ready.
   void finish();
 
+  // Records are missing before some that are there, or could not be read.
+  bool has_gaps() const { return had_gap_ || lost_ != 0 || !problems_.empty(); }
   // The thread said that it ended.
   bool saw_end() const { return saw_end_; }
   // Whether the cut was reached: nothing more is taken.

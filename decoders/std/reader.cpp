@@ -41,6 +41,8 @@ class StdReader::Impl {
   uint64_t lost_events_ = 0;
   bool sampled_ = false;
   bool recorded_ = false;
+  Damage damage_ = Damage::kNone;
+  bool nothing_counts_ = false;
   bool expects_end_ = false;  // whole() is the last line of what was written to the end
   bool whole_ = false;
   bool atomics_ = false;
@@ -266,7 +268,7 @@ bool StdReader::Impl::parse_lost(std::string_view text) {
 
 constexpr const char* kHeaders =
     "a header set(...), init(...), lost(...), sampled(), recorded(), recorded(ends), ends(), "
-    "whole(), "
+    "damaged(), whole(), "
     "atomics(), cancels() or selected(...)";
 
 bool StdReader::Impl::parse_header(std::string_view op) {
@@ -296,6 +298,12 @@ bool StdReader::Impl::parse_header(std::string_view op) {
   if (name == "recorded" && (text.empty() || text == "ends")) {
     recorded_ = true;
     expects_end_ = expects_end_ || !text.empty();
+    return true;
+  }
+  if (name == "damaged" && (text.empty() || text == "ends" || text == "orders")) {
+    damage_ = std::max(damage_, text == "ends" ? Damage::kEnds : Damage::kGaps);
+    nothing_counts_ = nothing_counts_ || text == "orders";
+    complete_ = false;
     return true;
   }
   if (name == "ends" && text.empty()) {
@@ -614,6 +622,8 @@ Symbols StdReader::take_symbols() { return std::move(impl_->symbols_); }
 bool StdReader::complete() const { return impl_->complete_; }
 uint64_t StdReader::lost_events() const { return impl_->lost_events_; }
 bool StdReader::recorded() const { return impl_->recorded_; }
+Damage StdReader::damage() const { return impl_->damage_; }
+bool StdReader::nothing_counts() const { return impl_->nothing_counts_; }
 bool StdReader::atomics() const { return impl_->atomics_; }
 bool StdReader::sampled() const { return impl_->sampled_; }
 bool StdReader::may_cancel() const { return impl_->may_cancel_; }

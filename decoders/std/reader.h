@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 
+#include "tso/model/damage.h"
 #include "tso/model/trace.h"
 #include "tso/support/result.h"
 
@@ -57,6 +58,8 @@ class StdReader {
   uint64_t lost_events() const;
   bool sampled() const;         // a header said so
   bool recorded() const;        // likewise
+  Damage damage() const;        // likewise
+  bool nothing_counts() const;  // likewise
   bool atomics() const;         // likewise
   bool may_cancel() const;      // likewise
   Selection selection() const;  // likewise

@@ -258,6 +258,13 @@ void StdWriter::write_lost(uint64_t events, std::string& out) {
 
 void StdWriter::write_atomics(std::string& out) { out += "-|atomics()|\n"; }
 void StdWriter::write_recorded_until_whole(std::string& out) { out += "-|recorded(ends)|\n"; }
+void StdWriter::write_damage(Damage damage, bool orders, std::string& out) {
+  if (damage != Damage::kNone || orders) {
+    out += orders                    ? "-|damaged(orders)|\n"
+           : damage == Damage::kEnds ? "-|damaged(ends)|\n"
+                                     : "-|damaged()|\n";
+  }
+}
 void StdWriter::write_until_whole(std::string& out) { out += "-|ends()|\n"; }
 void StdWriter::write_whole(std::string& out) { out += "-|whole()|\n"; }
 

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <string>
 
+#include "tso/model/damage.h"
 #include "tso/model/trace.h"
 
 namespace tsomon {
@@ -33,6 +34,8 @@ class StdWriter {
   static void write_recorded_until_whole(std::string& out);
   static void write_until_whole(std::string& out);  // the latter alone
   static void write_whole(std::string& out);
+  // `orders`: what orders the threads is missing. Nothing where there is no damage.
+  static void write_damage(Damage damage, bool orders, std::string& out);
   static void write_atomics(std::string& out);     // loads and stores with values are atomic ones
   static void write_may_cancel(std::string& out);  // units
   // What a trace says about its completeness; nothing for one that is whole.

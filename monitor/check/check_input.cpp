@@ -14,6 +14,7 @@
 #include "monitor/findings/happened_deadlock.h"
 #include "monitor/input/open_events.h"
 #include "monitor/judge/check_parts.h"
+#include "monitor/judge/losses.h"
 #include "monitor/judge/stream_check.h"
 #include "monitor/process/heap_objects.h"
 #include "tso/model/idle_iterations.h"
@@ -132,8 +133,8 @@ Result<Reports> check_whole(const Trace& trace, std::vector<CheckOptions> questi
   return reports;
 }
 
-// `hidden`, by question: violations with orders that are not certain were found in a sample, and
-// left out.
+// `hidden`, by question: violations with orders that are not certain were found in a sample, or in
+// a damaged input, and left out.
 Result<CheckedProperties> judge(const std::string& path, InputFormat format,
                                 const std::vector<CheckOptions>& questions, const PerfOptions& perf,
                                 std::vector<bool>& hidden) {
@@ -173,13 +174,17 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
   hidden.assign(questions.size(), false);
   for (size_t i = 0; i < checked.reports.size(); ++i) {
     CheckReport& report = checked.reports[i];
-    if ((*source)->sampled()) {
-      const uint64_t found = report.violations();
-      keep_what_is_certain(&report);
-      hidden[i] = found > report.violations();
+    const uint64_t found = report.violations();
+    if (const Damage damage = (*source)->damage(); damage != Damage::kNone) {
+      leave_out_what_losses_may_rule_out(damage, checked.symbols, questions[i].sets, &report);
     }
-    if ((*source)->not_understood()) {
-      keep_nothing(&report);
+    if ((*source)->sampled()) {
+      keep_what_is_certain(&report);
+    }
+    hidden[i] = found > report.violations();
+    if (const std::string why = (*source)->nothing_counts(); !why.empty()) {
+      keep_nothing(why, &report);
+      hidden[i] = false;
     }
     if (!report.complete() || (*source)->sampled()) {  // there may be fences that were not seen
       report.judged.reset();

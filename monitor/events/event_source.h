@@ -33,6 +33,7 @@
 #include "monitor/findings/basis.h"
 #include "monitor/findings/reported_cycle.h"
 #include "monitor/process/symbols.h"
+#include "tso/model/damage.h"
 #include "tso/model/trace.h"
 #include "tso/support/result.h"
 
@@ -103,8 +104,10 @@ class EventSource {
   // What is missing or damaged, one line each; complete at the end.
   virtual std::vector<std::string> warnings() const = 0;
   virtual bool complete() const = 0;
-  // Findings cannot be relied on, as capture::Capture has it.
-  virtual bool not_understood() const { return false; }
+  // Known at the end.
+  virtual Damage damage() const { return Damage::kNone; }
+  // Why nothing that is found counts, as capture::Capture has it; empty: it does. Likewise.
+  virtual std::string nothing_counts() const { return {}; }
   virtual bool sampled() const { return false; }     // tso/model/trace.h
   virtual bool may_cancel() const { return false; }  // likewise; so far
   // Which loads and stores are atomic is known (Event::atomic()).

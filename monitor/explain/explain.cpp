@@ -9,6 +9,7 @@
 #include "monitor/input/load.h"
 #include "monitor/input/open_events.h"
 #include "monitor/judge/check_parts.h"
+#include "monitor/judge/losses.h"
 #include "tso/model/idle_iterations.h"
 #include "tso/model/lifetimes.h"
 
@@ -86,8 +87,15 @@ Result<void> check(ExplainedInput* input, const ExplainOptions& options) {
     return tl::unexpected<Error>(std::move(error));
   }
   input->report = std::move(*report);
+  if (input->damage != Damage::kNone) {
+    leave_out_what_losses_may_rule_out(input->damage, input->trace.symbols, how.sets,
+                                       &input->report);
+  }
   if (input->trace.sampled) {
     keep_what_is_certain(&input->report);
+  }
+  if (!input->nothing_counts.empty()) {
+    keep_nothing(input->nothing_counts, &input->report);
   }
   for (const std::string& note : input->notes) {
     input->report.missing(note);
@@ -139,6 +147,8 @@ Result<ExplainedInput> read_for_explaining(const std::string& file, const Explai
   }
   input.trace = std::move(*trace);
   input.basis = source.basis();
+  input.damage = source.damage();
+  input.nothing_counts = source.nothing_counts();
   input.warnings = source.warnings();
   input.names = source.names();
   return input;
@@ -170,9 +180,11 @@ Result<Explanation> explain_inputs(std::vector<ExplainedInput> inputs,
   how.analysis = options.check.analysis;
   how.analysis.property = searched_as(options.check.property);
   how.minimize = options.minimize;
-  // Of a sample there may be fences that were not seen.
+  // There may be fences that were not seen.
   how.fences = std::none_of(explanation.violating.begin(), explanation.violating.end(),
-                            [](const ExplainedInput& input) { return input.trace.sampled; });
+                            [](const ExplainedInput& input) {
+                              return input.trace.sampled || input.damage != Damage::kNone;
+                            });
   WorkMeter meter(options.bounds);
   const WorkScope scope(&meter);
   explanation.repairs = explain::find_repairs(violating, without, how);

@@ -38,6 +38,8 @@ struct ExplainedInput {
   std::vector<std::string> notes;  // why it is not complete
   std::vector<std::string> warnings;
   BasisSource basis = BasisSource::kWritten;
+  Damage damage = Damage::kNone;  // as EventSource has it
+  std::string nothing_counts;     // likewise
   ReportNames names;
   CheckReport report;  // empty for a passing one
 };

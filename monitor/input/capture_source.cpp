@@ -56,7 +56,14 @@ class CaptureSource : public EventSource {
     return reader_->capture().modules;
   }
   bool complete() const override { return reader_->capture().problems.empty(); }
-  bool not_understood() const override { return reader_->capture().not_understood; }
+  Damage damage() const override { return reader_->capture().damage(); }
+  std::string nothing_counts() const override {
+    const capture::Capture& capture = reader_->capture();
+    return capture.not_understood   ? "asm statements are not understood"
+           : capture.knowledge_lost ? "what is missing may say what orders the threads, and which "
+                                      "accesses count"
+                                    : "";
+  }
   bool knows_atomics() const override { return true; }
   bool may_cancel() const override { return reader_->capture().may_cancel; }
   bool may_have_units() const override { return reader_->capture().may_have_units; }

@@ -78,6 +78,8 @@ Result<LoadedTrace> load(Result<std::unique_ptr<EventSource>> source) {
   loaded.modules = (*source)->modules();
   loaded.warnings = (*source)->warnings();
   loaded.basis = (*source)->basis();
+  loaded.damage = (*source)->damage();
+  loaded.nothing_counts = !(*source)->nothing_counts().empty();
   return loaded;
 }
 

@@ -30,7 +30,9 @@ struct LoadedTrace {
   std::vector<std::string> warnings;
   BasisSource basis = BasisSource::kWritten;
   bool may_cancel = false;     // units, as the input says
-  bool knows_atomics = false;  // EventSource::knows_atomics()
+  bool knows_atomics = false;  // EventSource::knows_atomics(), damage(), nothing_counts()
+  Damage damage = Damage::kNone;
+  bool nothing_counts = false;
 };
 
 // The warning about a trace that lacks `count` events; 0: how many is not known.

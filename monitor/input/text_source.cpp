@@ -65,6 +65,10 @@ class TextSource : public EventSource {
   const std::vector<capture::Module>& modules() const override { return no_modules_; }
   bool complete() const override { return reader_.complete(); }
   bool sampled() const override { return reader_.sampled(); }
+  Damage damage() const override { return reader_.damage(); }
+  std::string nothing_counts() const override {
+    return reader_.nothing_counts() ? "the trace says that what orders the threads is lost" : "";
+  }
   BasisSource basis() const override {
     return reader_.recorded() ? BasisSource::kProbe : BasisSource::kWritten;
   }

@@ -9,6 +9,7 @@
 
 #include "monitor/events/read_ahead.h"
 #include "monitor/judge/check_parts.h"
+#include "monitor/judge/losses.h"
 #include "offline/check/crossing_units.h"
 #include "offline/check/orientation_search.h"
 #include "tso/model/hand_over.h"
@@ -170,90 +171,6 @@ void keep_judged(const CheckOptions& options, const std::function<std::optional<
     judged->analysis.told = Told::kFirst;
     judged->analysis.progress = nullptr;
     report->judged = std::move(judged);
-  }
-}
-
-namespace {
-
-// A load may have been forwarded from a store that is missing: then it comes before the stores of
-// others that it precedes, and before later loads of its thread, only if a fence is in between.
-bool stands_without_stores(const Finding& finding) {
-  const EventBlock& events = finding.events;
-  const auto drained = [&](uint32_t load, uint32_t access, bool own) {
-    const auto first = events.events.begin();
-    return std::any_of(first + load + 1, events.events.end(), [&](const Event& event) {
-      return event.thread == events.events[load].thread && is(event, kinds::kDrains) &&
-             (own ? &event < &events.events[access] : events.hi(event) < events.events[access].lo);
-    });
-  };
-  const std::vector<CycleEdge>& cycle = finding.violation.cycle;
-  return std::all_of(cycle.begin(), cycle.end(), [&](const CycleEdge& edge) {
-    if (events.events[edge.from].kind() != EventKind::kRead) {
-      return true;
-    }
-    const bool own = edge.kind == EdgeKind::kProgramOrder;
-    return edge.kind == EdgeKind::kThread ||
-           (own && events.events[edge.to].kind() != EventKind::kRead) ||
-           drained(edge.from, edge.to, own);
-  });
-}
-
-}  // namespace
-
-void distrust_losses(CheckReport* report) {
-  const bool store_buffers = is_about_buffers(report->property);
-  for (Finding& finding : report->findings) {
-    if (!has_certain_orders(finding.violation) ||
-        (store_buffers && !stands_without_stores(finding))) {
-      finding.violation.verdict = Verdict::kPossible;
-    }
-    // Nobody knows it of those that are not shown.
-    Violations& repeats = finding.violation.repeats.found;
-    repeats = {0, repeats.all()};
-  }
-  report->more = {0, report->more.all()};
-}
-
-void keep_what_is_certain(CheckReport* report) {
-  const auto uncertain = [](const Finding& finding) {
-    return finding.violation.cycle.empty() || !has_certain_orders(finding.violation);
-  };
-  const uint64_t found = report->violations();
-  std::vector<Finding>& findings = report->findings;
-  findings.erase(std::remove_if(findings.begin(), findings.end(), uncertain), findings.end());
-  for (Finding& finding : findings) {
-    finding.violation.verdict = Verdict::kDefinite;
-    finding.violation.repeats = {};  // what orders them is not known
-  }
-  report->more = {};
-  const uint64_t dropped = found - report->violations();
-  distrust_losses(report);  // what was not sampled is missing
-  const bool has_open = report->notes.take_back("more than 0 undirected edges");
-  report->unfenced.clear();  // there may be fences that were not seen
-  report->missing(
-      "a sample of the accesses: only cycles of certain orders count, and nothing is serializable");
-  if (has_open) {
-    report->missing("orders that are not certain were not looked at");
-  }
-  if (dropped > 0) {
-    report->missing(fmt::format(
-        "{} more groups of units may be violated: some order in them is not certain, or they were "
-        "not shown",
-        dropped));
-  }
-}
-
-void keep_nothing(CheckReport* report) {
-  const uint64_t found = report->violations();
-  report->findings.clear();
-  report->more = {};
-  report->unfenced.clear();
-  report->notes.take_back("events were lost");
-  report->missing("asm statements are not understood");
-  if (found > 0) {
-    report->missing(fmt::format(
-        "{} groups of units that look violated do not count: what orders them may be missing",
-        found));
   }
 }
 

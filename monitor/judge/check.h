@@ -86,12 +86,6 @@ struct CheckReport : Outcome<Finding> {
 // A whole trace, analysed at once.
 Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options);
 
-// Of a trace that shows a sample of the accesses: violations stay where every order of the cycle is
-// certain, everything else is inconclusive.
-void keep_what_is_certain(CheckReport* report);
-// Of a trace in which there are accesses and orders that nobody knows: no violation counts.
-void keep_nothing(CheckReport* report);
-
 // What reports say where the user chose what is in the trace; empty: there was no choice.
 std::string selection_text(const Selection& selection);
 

@@ -51,11 +51,6 @@ void keep_more(std::vector<Finding>&& others, const Symbols& symbols, CheckRepor
 // Keeps the input in the report, where that has a use. `read` gives it, if all of it is still known.
 void keep_judged(const CheckOptions& options, const std::function<std::optional<Trace>()>& read,
                  CheckReport* report);
-
-// Of an input that may lack events: what is definite only by values, by looking at all executions,
-// or by loads that may have been forwarded from a missing store, is possible.
-void distrust_losses(CheckReport* report);
-
 uint32_t threads_with_events(const Trace& trace);
 
 enum class Extent : uint8_t { kSlice, kWhole };

@@ -16,6 +16,7 @@
 #include "monitor/judge/check_parts.h"
 #include "monitor/judge/cycle_finding.h"
 #include "monitor/judge/input_order.h"
+#include "monitor/judge/losses.h"
 #include "monitor/judge/threads_at_once.h"
 #include "offline/check/crossing_units.h"
 #include "online/detector/bounded_detector.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <new>
 #include <set>
 #include <string>
 #include <string_view>
@@ -150,7 +151,7 @@ void note_libraries(const std::vector<capture::Module>& modules, Prediction* pre
 }
 
 // What orders the threads may be missing.
-void keep_nothing(Prediction* prediction) {
+void keep_nothing(Prediction* prediction, const std::string& why) {
   const uint64_t found = prediction->races.races.size() + prediction->deadlocks.deadlocks.size() +
                          prediction->atomicity.violations.size() +
                          prediction->lifetimes.after_free.size() +
@@ -161,8 +162,7 @@ void keep_nothing(Prediction* prediction) {
   prediction->lifetimes.after_free.clear();
   prediction->lifetimes.after_destroy.clear();
   if (found > 0) {
-    prediction->notes.push_back(
-        fmt::format("{} predictions do not count: asm statements are not understood", found));
+    prediction->notes.push_back(fmt::format("{} predictions do not count: {}", found, why));
   }
 }
 
@@ -174,14 +174,27 @@ void judge_kind(uint32_t shares, const WorkBounds& bounds, uint64_t used, const 
   mine.max_work = (bounds.max_work - std::min(used, bounds.max_work)) / shares;
   WorkMeter meter(mine);
   const WorkScope scope(&meter);
-  kind();
+  try {
+    kind();
+  } catch (const std::bad_alloc&) {
+    if (meter.over_bytes()) {
+      throw WorkEnded(WorkLimit::kMemory);
+    }
+    throw;  // the machine has no more
+  }
 }
+
+// Memory of a window, where allocations are counted. Programs need a few hundred bytes an event; what
+// grows faster is clocks, with the threads, and what is held, with the locks that are held at once.
+constexpr WorkBudget kMemory{UINT64_MAX, 0, uint64_t{512} << 20, 1024};
 
 // Deadlocks first: they are few. Races last: they are many.
 void judge(const Trace& trace, uint32_t carried, const predict::KnownAttempts& attempts,
            WindowFindings::Asked* places, Prediction* prediction) {
   const PredictOptions& asked = prediction->asked;
-  WorkMeter meter(asked.bounds, asked.stop);
+  WorkBounds bounds = asked.bounds;
+  bounds.max_bytes = std::min(bounds.max_bytes, kMemory.of(trace.events.size()).max_bytes);
+  WorkMeter meter(bounds, asked.stop);
   const WorkScope scope(&meter);
   try {
     predict::Query query(trace, prediction->branches, {}, asked.store_buffers, carried);
@@ -195,20 +208,20 @@ void judge(const Trace& trace, uint32_t carried, const predict::KnownAttempts& a
     uint32_t left = (asked.deadlocks ? 1 : 0) + (asked.atomicity ? 1 : 0) + (asked.races ? 1 : 0) +
                     (asked.uses_after_free || asked.uses_after_destroy ? 1 : 0);
     if (asked.deadlocks) {
-      judge_kind(left--, asked.bounds, meter.work(), [&] {
+      judge_kind(left--, bounds, meter.work(), [&] {
         prediction->deadlocks = predict_deadlocks(
             query, {true, witness_events, jobs, places != nullptr ? &places->deadlocks : nullptr});
       });
     }
     if (asked.uses_after_free || asked.uses_after_destroy) {
-      judge_kind(left--, asked.bounds, meter.work(), [&] {
+      judge_kind(left--, bounds, meter.work(), [&] {
         prediction->lifetimes = predict_lifetimes(
             query, {asked.uses_after_free, asked.uses_after_destroy, true, witness_events, jobs,
                     places != nullptr ? &places->lifetimes : nullptr});
       });
     }
     if (asked.atomicity) {
-      judge_kind(left--, asked.bounds, meter.work(), [&] {
+      judge_kind(left--, bounds, meter.work(), [&] {
         prediction->atomicity = predict_atomicity(
             query, {true, witness_events, false, jobs,
                     places != nullptr ? &places->violations : nullptr, &attempts});
@@ -217,11 +230,16 @@ void judge(const Trace& trace, uint32_t carried, const predict::KnownAttempts& a
     if (asked.races) {
       predict::RaceOptions race = asked.race;
       race.asked = places != nullptr ? &places->races : nullptr;
-      judge_kind(left--, asked.bounds, meter.work(),
+      judge_kind(left--, bounds, meter.work(),
                  [&] { prediction->races = predict_races(query, race); });
     }
   } catch (const WorkEnded& ended) {
     prediction->ended = ended.limit();
+  } catch (const std::bad_alloc&) {
+    if (!meter.over_bytes()) {
+      throw;  // the machine has no more
+    }
+    prediction->ended = WorkLimit::kMemory;
   }
   prediction->work = meter.work();
 }
@@ -367,8 +385,10 @@ Result<Prediction> predict_source(EventSource& source, const PredictOptions& opt
   if (!reader.at_end() || !prediction.trace.complete) {
     drop_lost(&prediction);
   }
-  if (source.not_understood()) {
-    keep_nothing(&prediction);
+  if (const std::string why = source.nothing_counts(); !why.empty()) {
+    keep_nothing(&prediction, why);
+  } else if (source.damage() != Damage::kNone) {
+    keep_nothing(&prediction, "a lock or a hand-over may be missing that orders them");
   }
   drop_unseen(&prediction);
   add_notes(&prediction);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "decoders/capture/chunks.h"
 #include "decoders/capture/reader.h"
 #include "decoders/capture/writer.h"
 #include "tests/decoders/recording.h"
@@ -235,6 +236,43 @@ TEST_CASE("what the trailer knows and the file lacks is named") {
     CHECK(capture->problems ==
           Lines{"thread 1: the trailer does not know it; its end is not known"});
   }
+}
+
+TEST_CASE("of a chunk of the process that is lost nobody knows what it said") {
+  const std::string bytes = sample();
+  const auto list = find_chunks(bytes);
+  REQUIRE(list);
+  const auto lost = [](const std::string& damaged) {
+    const auto capture = read_capture(damaged);
+    REQUIRE(capture);
+    CHECK(!capture->problems.empty());
+    return capture->knowledge_lost;
+  };
+  CHECK(!read_capture(bytes)->knowledge_lost);
+  CHECK(read_capture(bytes)->damage() == tsomon::Damage::kNone);
+  const uint64_t trailer = list->chunks.back().offset;
+  for (const Chunk& chunk : list->chunks) {
+    CAPTURE(chunk.offset);
+    const auto type = static_cast<ChunkType>(chunk.header.type);
+    const bool of_process = chunk.header.thread == kNoThread && type != ChunkType::kEnd;
+    std::string damaged = bytes;
+    damaged[chunk.offset + sizeof chunk.header] ^= 1;
+    CHECK(lost(damaged) == of_process);
+    // Without a trailer any chunk may be one of the process, unless it is the last one.
+    if (type != ChunkType::kEnd) {
+      const bool last = chunk.offset + sizeof chunk.header + chunk.stored.size() == trailer;
+      CHECK(lost(damaged.substr(0, trailer)) == (of_process || !last));
+    }
+    damaged = bytes;
+    damaged.erase(chunk.offset, sizeof chunk.header + chunk.stored.size());
+    CHECK(lost(damaged) == of_process);
+    const std::string cut = bytes.substr(0, chunk.offset);
+    CHECK(!lost(cut));
+    CHECK(read_capture(cut)->damage() == tsomon::Damage::kEnds);
+  }
+  std::string damaged = bytes;
+  damaged[16] ^= 1;  // the file's header
+  CHECK(lost(damaged));
 }
 
 TEST_CASE("a chunk stored twice counts once") {
