@@ -72,10 +72,14 @@ std::vector<std::vector<uint32_t>> Explainer::further(const ViolatedComponent& c
   for (const uint32_t i : component.edges) {
     spend(4);
     const Edge& behind = in_.classes.events_behind(i);
-    if (!in_.classes.edges()[i].undirected &&
-        !orders_lock(in_.trace.events[behind.from], in_.trace.events[behind.to])) {
-      edges.push_back(
-          {in_.classes.class_of(behind.from), behind.from, behind.to, directed_kind(behind)});
+    if (in_.classes.edges()[i].undirected ||
+        orders_lock(in_.trace.events[behind.from], in_.trace.events[behind.to])) {
+      continue;
+    }
+    const EdgeKind kind = directed_kind(behind);
+    // By starts and joins all that a thread does lies inside of a unit that waits for it.
+    if (kind != EdgeKind::kThread && kind != EdgeKind::kHandOver) {
+      edges.push_back({in_.classes.class_of(behind.from), behind.from, behind.to, kind});
       number.push_back(i);
     }
   }
