@@ -7,7 +7,8 @@
 //             some are and whether all are was not decided (then `complete` is false).
 //             kInconclusive: a bound was hit, or events were lost, and nothing bad was found.
 // Findings    One for each violated component, at most `max_findings` of them with cycle and witness; or, as `told` says,
-//             one for each kind of them, by the cycle that the search found, or all.
+//             one for each kind of them, by the cycle that the search found, or all; then also what
+//             else every execution has (tso/check/further_cycles.h).
 //             Every witness has passed check_witness(); one that does not is an internal error that
 //             makes the analysis inconclusive instead of being reported.
 // Exactness   Under Semantics::kExact an orientation counts only if realise() finds an execution
