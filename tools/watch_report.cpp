@@ -36,7 +36,7 @@ namespace {
 
 constexpr size_t kMostCounts = 16;  // lines
 
-// Of the findings that occurred more than once, the most frequent first.
+// Lists the findings that occurred more than once, the most frequent first.
 std::string counts_text(std::vector<FindingCount> counts) {
   std::erase_if(counts, [](const FindingCount& each) { return each.count < 2; });
   std::stable_sort(counts.begin(), counts.end(),

@@ -44,8 +44,8 @@ std::vector<TakenFinding> add_analysis(Analysis&& analysis, const Trace& trace,
                                        const std::vector<uint64_t>* index, FindingKinds* kinds,
                                        CheckReport* report);
 
-// Of the findings of a kind those of the one side that has more: two analyses of one input, neither of which
-// looked at all. O(findings).
+// Joins the findings of two analyses of one input, neither of which looked at all: of each kind it keeps those
+// of the analysis that counted more. O(findings).
 void keep_more(std::vector<Finding>&& others, const Symbols& symbols, CheckReport* report);
 
 // Keeps the input in the report, where that has a use. `read` gives it, if all of it is still known.

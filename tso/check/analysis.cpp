@@ -379,11 +379,14 @@ class Analyser {
       return ViolatedComponent{edges, searched.open, searched.result, searched.closing,
                                searched.realised};
     };
+    const std::vector<uint32_t> no_open;
+    const OrientationResult no_orientation;
     for (const std::vector<uint32_t>& edges : explainer_->further(part(all), shown)) {
+      // Its edges are directed: which kind it is takes no look at what is open.
+      const ViolatedComponent alone{edges, no_open, no_orientation, std::nullopt, false};
       Violation finding;
       finding.verdict = Verdict::kDefinite;
-      if (options_.told == Told::kEachKind &&
-          is_known(finding, explainer_->plain_cycle(part(edges)))) {
+      if (options_.told == Told::kEachKind && is_known(finding, explainer_->plain_cycle(alone))) {
         continue;
       }
       std::string why;

@@ -130,6 +130,7 @@ OrientationOracle Explainer::oracle_of(const Orientation& chosen) const {
 Explainer::Orientation Explainer::orientation_of(const ViolatedComponent& component) const {
   Orientation chosen;
   if (component.result.has_orientation) {
+    spend(component.open.size());
     chosen.pairs.reserve(component.open.size());
     for (const uint32_t i : component.open) {
       chosen.pairs.add(in_.classes.events_behind(i));

@@ -103,9 +103,12 @@ std::vector<std::vector<uint32_t>> further_cycles(
     const uint32_t i = each.to;
     const uint64_t there = uint64_t{nodes.from[i]} << 32 | nodes.to[i];
     const auto back = first_of.find(uint64_t{nodes.to[i]} << 32 | nodes.from[i]);
-    if (back != first_of.end() && first_of.at(there) == i && i < back->second) {
+    if (back == first_of.end()) {
+      continue;
+    }
+    told.insert(kind(edges[i]));
+    if (first_of.at(there) == i && i < back->second) {
       cycles.push_back({i, back->second});
-      told.insert({kind(edges[i]), kind(edges[back->second])});
     }
   }
   WaysBack ways(nodes, leaving);
