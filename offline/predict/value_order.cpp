@@ -55,6 +55,21 @@ bool ValueOrder::wants(ThreadId except, const Place& place, uint64_t value, int6
                      [&](const auto& one) { return one.first != except && one.second <= until; });
 }
 
+// A load of another thread that began by then reads a value that nobody pending writes: the
+// location holds that one first.
+bool ValueOrder::begins_with_another(ThreadId except, const Place& place, uint64_t value,
+                                     int64_t until) const {
+  for (auto at = readers_.lower_bound({place, 0}); at != readers_.end() && at->first.first == place;
+       ++at) {
+    spend(1);
+    if (at->first.second != value && !writers_.contains(at->first) &&
+        wants(except, place, at->first.second, until)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 ValueOrder::Waits ValueOrder::waits(ThreadId thread, const Item& item, int64_t over) const {
   if (!is(item.event, kinds::kAccesses)) {
     return Waits::kNot;
@@ -62,7 +77,10 @@ ValueOrder::Waits ValueOrder::waits(ThreadId thread, const Item& item, int64_t o
   const Place place = place_of(item.event);
   const auto held = memory_.find(place);
   if (held == memory_.end()) {
-    return Waits::kNot;
+    return item.read && brings(thread, place, *item.read, over) &&
+                   begins_with_another(thread, place, *item.read, over)
+               ? Waits::kForValue
+               : Waits::kNot;
   }
   if (item.read && *item.read != held->second) {
     return brings(thread, place, *item.read, over) || may_come(over) ? Waits::kForValue

@@ -71,6 +71,18 @@ TEST_CASE("value order: a locked operation comes behind the one whose value it h
   CHECK(all[2].line == 1);
 }
 
+TEST_CASE("value order: what a location held at first is what nobody brings") {
+  constexpr EventKind kRmw = EventKind::kReadModifyWrite;
+  // The one that drops the last of two references began first.
+  auto all = ordered({access(1, kRmw, 10, 90, 1, 0, 0), access(2, kRmw, 20, 80, 2, 1, 1)});
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].line == 1);
+  all = ordered({access(1, kRmw, 10, 90, 1, 0, 0), access(2, kRmw, 20, 80, 0, 1, 1)});
+  CHECK(all[0].line == 0);  // either may be
+  all = ordered({access(1, kRmw, 10, 15, 1, 0, 0), access(2, kRmw, 20, 80, 2, 1, 1)});
+  CHECK(all[0].line == 0);  // it was over
+}
+
 TEST_CASE("value order: nothing waits for what came certainly later, nor in a circle") {
   constexpr EventKind kRmw = EventKind::kReadModifyWrite;
   auto all = ordered({access(0, kRmw, 0, 5, 0, 1, 0), access(1, kRmw, 10, 15, 2, 3, 1),
