@@ -87,7 +87,9 @@ void* create_heap() noexcept { return mi_heap_new(); }
 
 void end_heap(void* heap) noexcept {
   auto* const mine = static_cast<mi_heap_t*>(heap);
-  mi_heap_collect(mine, true);  // what other threads have freed
+  // What other threads have freed. By force all memory would go back to the system, after each of
+  // thousands of small analyses.
+  mi_heap_collect(mine, false);
   bool any = false;
   mi_heap_visit_blocks(mine, false, note_use, &any);
   if (any) {
