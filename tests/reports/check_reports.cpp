@@ -21,6 +21,7 @@
 #include "tests/reports/plain_trace.h"
 #include "tests/reports/random_text.h"
 #include "tests/reports/report_checker.h"
+#include "tests/rounds.h"
 
 namespace {
 
@@ -156,7 +157,7 @@ int main(int argc, char** argv) try {
     return 2;
   }
   const std::string tsomon = fs::absolute(argv[1]).string();
-  const int count = argc > 2 ? std::atoi(argv[2]) : 500;
+  const int count = argc > 2 ? std::atoi(argv[2]) : rounds(300, 3000);
   const uint64_t first_seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
   std::string folder = (fs::temp_directory_path() / "tsomon_reports_XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) {

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -13,19 +14,20 @@ namespace {
 
 class Generator {
  public:
-  explicit Generator(uint64_t seed)
+  Generator(uint64_t seed, std::optional<size_t> buffer)
       : random_(seed),
-        values_(chance(40)),
-        intervals_(chance(25)),
+        buffer_(buffer),
+        values_(buffer || chance(40)),
+        intervals_(buffer || chance(25)),
         ranges_(!values_ && chance(30)),
-        locks_(chance(30)),
-        waits_(chance(30)),
+        locks_(buffer || chance(30)),
+        waits_(!buffer && chance(30)),
         threads_(2 + below(2)),
         open_(threads_, 0),
         buffers_(threads_) {}
 
   std::string make() {
-    const bool creation = chance(20);
+    const bool creation = chance(buffer_ ? 50 : 20);
     if (creation) {
       for (size_t child = 1; child < threads_; ++child) {
         line(0, fmt::format("fork(T{})", child));
@@ -140,12 +142,18 @@ class Generator {
       line(thread, fmt::format("r({}{})", where, shown(seen_by(thread, where))));
     } else {
       const std::string where = location();
-      buffers_[thread].emplace_back(where, chance(80) ? ++last_value_ : below(3));
-      line(thread, fmt::format("w({}{})", where, shown(buffers_[thread].back().second)));
+      const uint64_t value = buffer_ || chance(80) ? ++last_value_ : below(3);
+      buffers_[thread].emplace_back(where, value);
+      if (buffer_ && buffers_[thread].size() > *buffer_) {
+        memory_[buffers_[thread].front().first] = buffers_[thread].front().second;
+        buffers_[thread].pop_front();
+      }
+      line(thread, fmt::format("w({}{})", where, shown(value)));
     }
   }
 
   std::mt19937_64 random_;
+  const std::optional<size_t> buffer_;
   const bool values_, intervals_, ranges_, locks_, waits_;
   const size_t threads_;
   std::vector<int> open_;
@@ -159,6 +167,7 @@ class Generator {
 
 }  // namespace
 
-std::string random_text(uint64_t seed) { return Generator(seed).make(); }
+std::string random_text(uint64_t seed) { return Generator(seed, std::nullopt).make(); }
+std::string rich_text(uint64_t seed, size_t buffer) { return Generator(seed, buffer).make(); }
 
 }  // namespace tsomon::reports

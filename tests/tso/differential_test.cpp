@@ -1,5 +1,7 @@
 // The checkers, their brute-force twins and the machine against each other, on random traces that
 // really happened.
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "tests/rounds.h"
@@ -85,7 +87,23 @@ struct Tally {
   int constraints_too_weak = 0;
   int replayed = 0;
   int further = 0;
+  int definite_findings = 0;
 };
+
+// Not the verdict alone: what is definite is so of each finding: its units are violated in every execution.
+void compare_findings(const Analysis& analysis, const Executions::Violated& truth, Tally* tally) {
+  for (const Violation& finding : analysis.findings) {
+    const auto hits = [&](const std::vector<bool>& violated) {
+      return std::any_of(finding.cycle.begin(), finding.cycle.end(),
+                         [&](const CycleEdge& edge) { return violated[edge.from]; });
+    };
+    REQUIRE(std::any_of(truth.begin(), truth.end(), hits));
+    if (finding.verdict == Verdict::kDefinite) {
+      ++tally->definite_findings;
+      REQUIRE(std::all_of(truth.begin(), truth.end(), hits));
+    }
+  }
+}
 
 void compare(std::mt19937_64& random, Tally* tally) {
   const RandomTraceOptions made = random_options(random);
@@ -131,12 +149,17 @@ void compare(std::mt19937_64& random, Tally* tally) {
     const Verdict refined = run(trace, with_values).verdict();
     REQUIRE(refines(refined, verdict));
     // Beyond the bound the twin is left out; the traces are small enough for most.
-    if (const auto truth = executions.verdict(options.property, false, kMaxSteps)) {
+    if (const auto truth = executions.all_violated(options.property, false, kMaxSteps)) {
       ++tally->executions;
-      REQUIRE(verdict == *truth);
+      REQUIRE(verdict == Executions::verdict(*truth));
+      compare_findings(each, *truth, tally);
       const bool comparable = !made.mixed_sizes && options.property != Property::kScSerializability;
       if (made.values && comparable) {
-        REQUIRE(refined == executions.verdict(options.property, true, kMaxSteps));
+        const auto with = executions.all_violated(options.property, true, kMaxSteps);
+        REQUIRE(with.has_value());
+        REQUIRE(refined == Executions::verdict(*with));
+        with_values.told = Told::kAll;
+        compare_findings(run(trace, with_values), *with, tally);
       }
     }
   }
@@ -181,6 +204,7 @@ TEST_CASE("verdicts equal those of all orientations and of all executions") {
   CHECK(tally.executions > kRounds / 3);
   CHECK(tally.replayed > kRounds / 20);
   CHECK(tally.further > 0);
+  CHECK(tally.definite_findings > kRounds / 100);
   CHECK(tally.constraints_too_weak < kRounds / 1000);
   CHECK(tally.verdicts[1] > kRounds / 50);
   CHECK(tally.verdicts[2] > kRounds / 50);

@@ -240,6 +240,12 @@ Executions::Timeline Executions::timeline(const std::vector<Step>& execution) co
 }
 
 bool Executions::violates(Property property, const std::vector<Step>& execution) const {
+  const std::vector<bool> on_cycle = violated(property, execution);
+  return std::find(on_cycle.begin(), on_cycle.end(), true) != on_cycle.end();
+}
+
+std::vector<bool> Executions::violated(Property property,
+                                       const std::vector<Step>& execution) const {
   const Timeline times = timeline(execution);
   const auto when = [&](uint32_t e) {
     return times.effect[times.forwarded[e] == kNot ? e : times.forwarded[e]];
@@ -274,12 +280,12 @@ bool Executions::violates(Property property, const std::vector<Step>& execution)
       }
     }
   }
-  for (size_t i = 0; i < count; ++i) {
-    if (reach[i][i]) {
-      return true;
-    }
+  std::vector<bool> result(trace_.events.size());
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const size_t node = per_event ? i : units_[nodes_[i]];
+    result[nodes_[i]] = reach[node][node];
   }
-  return false;
+  return result;
 }
 
 bool Executions::has_recorded_values(const std::vector<Step>& execution) const {
@@ -302,19 +308,30 @@ bool Executions::has_recorded_values(const std::vector<Step>& execution) const {
   });
 }
 
-std::optional<Verdict> Executions::verdict(Property property, bool values,
-                                           uint64_t max_steps) const {
-  bool bad = false;
-  bool good = false;
+std::optional<Executions::Violated> Executions::all_violated(Property property, bool values,
+                                                             uint64_t max_steps) const {
+  Violated result;
   const bool all = for_each(max_steps, [&](const std::vector<Step>& execution) {
     if (!values || has_recorded_values(execution)) {
-      (violates(property, execution) ? bad : good) = true;
+      result.insert(violated(property, execution));
     }
   });
-  if (!all || (!bad && !good)) {
-    return std::nullopt;
-  }
-  return !bad ? Verdict::kClean : good ? Verdict::kPossible : Verdict::kDefinite;
+  return all && !result.empty() ? std::optional(result) : std::nullopt;
+}
+
+std::optional<Verdict> Executions::verdict(Property property, bool values,
+                                           uint64_t max_steps) const {
+  const auto all = all_violated(property, values, max_steps);
+  return all ? std::optional(verdict(*all)) : std::nullopt;
+}
+
+Verdict Executions::verdict(const Violated& violated) {
+  const auto clean = [](const std::vector<bool>& execution) {
+    return std::find(execution.begin(), execution.end(), true) == execution.end();
+  };
+  return std::all_of(violated.begin(), violated.end(), clean)    ? Verdict::kClean
+         : std::none_of(violated.begin(), violated.end(), clean) ? Verdict::kDefinite
+                                                                 : Verdict::kPossible;
 }
 
 }  // namespace tsomon::testing

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "tests/tso/naive_checker.h"
@@ -26,10 +27,17 @@ class Executions {
   // The execution's conflict graph (for robustness: its events with program order) has a cycle.
   bool violates(Property property, const std::vector<Step>& execution) const;
 
+  // Of each event: whether it, or its unit, is on such a cycle.
+  std::vector<bool> violated(Property property, const std::vector<Step>& execution) const;
+
   // Every load returns its recorded value; memory starts at 0. Sizes must not be mixed.
   bool has_recorded_values(const std::vector<Step>& execution) const;
 
-  // None, some or all of the executions are bad; nothing when there are too many or none.
+  // What violated() is of all executions; nothing when there are too many or none.
+  using Violated = std::set<std::vector<bool>>;
+  std::optional<Violated> all_violated(Property property, bool values, uint64_t max_steps) const;
+  // None, some or all of them are bad.
+  static Verdict verdict(const Violated& violated);
   std::optional<Verdict> verdict(Property property, bool values, uint64_t max_steps) const;
 
  private:

@@ -252,10 +252,9 @@ class Analyser {
     return edges;
   }
   // Cycle, slice and witness of a finding; false when the witness does not hold.
-  bool explain(const WantedComponent& component, const SearchedComponent& searched,
+  bool explain(const std::vector<uint32_t>& edges, const SearchedComponent& searched,
                Violation* finding) {
     std::string why;
-    const std::vector<uint32_t> edges = explained_edges(component, searched);
     const bool holds = explainer_->explain(
         {edges, searched.open, searched.result, searched.closing, searched.realised}, finding,
         &why);
@@ -284,14 +283,14 @@ class Analyser {
       return;
     }
     result.acyclic = whole_->acyclic;
-    if (result.acyclic == Answer::kNo) {
-      return;
-    }
     if (result_.components > 1) {
-      // Its own cycles, with the others' executions.
-      result.cyclic = search_whole(classes_of(component)).result.cyclic == Answer::kNo
-                          ? Answer::kNo
-                          : Answer::kYes;
+      // Its own cycles, with the others' executions. That another component is violated in each says
+      // nothing of this one.
+      const OrientationResult own = search_whole(classes_of(component)).result;
+      result.cyclic = own.cyclic == Answer::kNo ? Answer::kNo : Answer::kYes;
+      if (whole_->acyclic != Answer::kYes) {
+        result.acyclic = own.acyclic;
+      }
     }
   }
 
@@ -358,7 +357,8 @@ class Analyser {
     Violation other;
     other.verdict = finding->verdict;
     other.complete = finding->complete;
-    const bool shown = explain(component, searched, &other) && shows_execution(other);
+    const bool shown =
+        explain(explained_edges(component, searched), searched, &other) && shows_execution(other);
     *finding = std::move(other);
     return shown ? Answer::kYes : Answer::kUnknown;
   }
@@ -366,7 +366,7 @@ class Analyser {
   void judge(const WantedComponent& component, const SearchedComponent& searched) {
     std::vector<CycleEdge> shown;
     judge(component, searched, &shown);
-    if (!shown.empty() && options_.property != Property::kScSerializability) {
+    if (!shown.empty()) {
       tell_further(component, searched, shown);
     }
   }
@@ -444,9 +444,13 @@ class Analyser {
       incomplete(fmt::format("whether a violation is definite was not decided: {} open edges",
                              open.size()));
     }
+    std::vector<uint32_t> edges = explained_edges(component, searched);
+    if (finding.verdict == Verdict::kDefinite) {
+      edges = explainer_->of_every_execution(
+          {edges, searched.open, searched.result, searched.closing, searched.realised});
+    }
     std::string kind;
     if (options_.told != Told::kFirst) {
-      const std::vector<uint32_t> edges = explained_edges(component, searched);
       *shown = explainer_->plain_cycle(
           {edges, searched.open, searched.result, searched.closing, searched.realised});
     }
@@ -459,7 +463,7 @@ class Analyser {
       }
     }
     if ((options_.told != Told::kFirst || result_.findings.size() < options_.max_findings) &&
-        !explain(component, searched, &finding)) {
+        !explain(edges, searched, &finding)) {
       ++result_.undecided_components;
       return;
     }

@@ -65,20 +65,45 @@ std::vector<CycleEdge> Explainer::plain_cycle(const ViolatedComponent& component
       shortest_cycle_of_data(in_.trace, cycle_in(component, before), in_.classes.class_of()));
 }
 
+std::vector<uint32_t> Explainer::of_every_execution(const ViolatedComponent& component) const {
+  if (!component.open.empty()) {
+    const std::vector<CycleEdge> cycle = plain_cycle(component);
+    const bool every = std::all_of(cycle.begin(), cycle.end(), [&](const CycleEdge& edge) {
+      return edge.kind != EdgeKind::kReordering || in_.graph.order.reaches(edge.from, edge.to);
+    });
+    for (const Through through : {Through::kConflicts, Through::kAll}) {
+      if (every) {
+        break;
+      }
+      auto cycles = certain_cycles(component, through, {});
+      if (!cycles.empty()) {
+        return std::move(cycles.front());
+      }
+    }
+  }
+  return component.edges;
+}
+
 std::vector<std::vector<uint32_t>> Explainer::further(const ViolatedComponent& component,
                                                       const std::vector<CycleEdge>& shown) const {
+  return certain_cycles(component, Through::kConflicts, shown);
+}
+
+std::vector<std::vector<uint32_t>> Explainer::certain_cycles(
+    const ViolatedComponent& component, Through through, const std::vector<CycleEdge>& but) const {
   std::vector<CycleEdge> edges;
   std::vector<uint32_t> number;
   for (const uint32_t i : component.edges) {
     spend(4);
     const Edge& behind = in_.classes.events_behind(i);
     if (in_.classes.edges()[i].undirected ||
-        orders_lock(in_.trace.events[behind.from], in_.trace.events[behind.to])) {
+        (through == Through::kConflicts &&
+         orders_lock(in_.trace.events[behind.from], in_.trace.events[behind.to]))) {
       continue;
     }
     const EdgeKind kind = directed_kind(behind);
     // By starts and joins all that a thread does lies inside of a unit that waits for it.
-    if (kind != EdgeKind::kThread && kind != EdgeKind::kHandOver) {
+    if (through == Through::kAll || (kind != EdgeKind::kThread && kind != EdgeKind::kHandOver)) {
       edges.push_back({in_.classes.class_of(behind.from), behind.from, behind.to, kind});
       number.push_back(i);
     }
@@ -103,8 +128,7 @@ std::vector<std::vector<uint32_t>> Explainer::further(const ViolatedComponent& c
     std::sort(all.begin(), all.end());
     return all;
   };
-  const std::vector<uint32_t> known =
-      classes(shown, [](const CycleEdge& edge) { return edge.from; });
+  const std::vector<uint32_t> known = classes(but, [](const CycleEdge& edge) { return edge.from; });
   std::vector<std::vector<uint32_t>> cycles = further_cycles(edges, in_.classes.class_of(), kind);
   std::erase_if(cycles, [&](const std::vector<uint32_t>& cycle) {
     return classes(cycle, [&](uint32_t i) { return edges[i].from; }) == known;
@@ -223,9 +247,14 @@ std::optional<Explainer::Orientation> Explainer::orient_slice(
 bool Explainer::show(const ViolatedComponent& component, const OrientationOracle& before,
                      Violation* finding, std::string* why) {
   const auto& class_of = in_.classes.class_of();
+  // Of a cycle that every execution has only what every one has is a short cut.
+  const bool every = std::none_of(component.edges.begin(), component.edges.end(),
+                                  [&](uint32_t i) { return in_.classes.edges()[i].undirected; });
+  const OrientationOracle cycle_order =
+      every ? [this](uint32_t e, uint32_t f) { return certain(e, f); } : before;
   // Edges that follow from others were left out of the graph: a detour may have a short cut.
   auto shorter =
-      shortest_cycle_among(in_.relation, class_of, finding->slice, before, program_order());
+      shortest_cycle_among(in_.relation, class_of, finding->slice, cycle_order, program_order());
   if (!shorter.empty()) {
     finding->cycle = std::move(shorter);
     collect_window(finding);
@@ -255,14 +284,16 @@ bool Explainer::show(const ViolatedComponent& component, const OrientationOracle
   if (values == WitnessValues::kKnown && witness_checker().check(*steps, WitnessValues::kShown)) {
     values = WitnessValues::kShown;
   }
-  keep_witness(minimal_witness(witness_checker(), in_.relation, *steps, values, ends), finding);
+  keep_witness(minimal_witness(witness_checker(), in_.relation, *steps, values, ends,
+                               every ? Ends::kStay : Ends::kMayGo),
+               finding);
   // The cycle that is left may be another one, and nothing but what is left orders it.
   ThreadOrder in_thread = program_order();
   const ThreadDefinitions own(in_.trace, in_.relation.options(), finding->slice);
   if (!in_thread) {
     in_thread = [&own](uint32_t e, uint32_t f) { return own.directed_in_thread(e, f); };
   }
-  auto left = shortest_cycle_among(in_.relation, class_of, finding->slice, before, in_thread);
+  auto left = shortest_cycle_among(in_.relation, class_of, finding->slice, cycle_order, in_thread);
   if (!left.empty()) {
     finding->cycle = std::move(left);
     name_cycle(finding);

@@ -26,7 +26,7 @@ struct IssuedExecutions {
   static constexpr size_t kMaxNodes = 64;
 
   Answer cyclic = Answer::kUnknown;   // some has a cycle of units, one of `among` on it
-  Answer acyclic = Answer::kUnknown;  // some has none
+  Answer acyclic = Answer::kUnknown;  // some has no such cycle
   std::vector<Step> witness;          // of the former: all events of the trace
 };
 

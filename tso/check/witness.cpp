@@ -333,7 +333,7 @@ Result<std::vector<uint32_t>> check_witness(const Trace& trace, const std::vecto
 
 std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation& relation,
                                   const std::vector<Step>& witness, WitnessValues values,
-                                  const std::vector<uint32_t>& first_kept) {
+                                  const std::vector<uint32_t>& first_kept, Ends ends) {
   const auto restricted = [&](const std::set<uint32_t>& events) {
     std::vector<Step> steps;
     std::copy_if(witness.begin(), witness.end(), std::back_inserter(steps),
@@ -356,6 +356,7 @@ std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation&
       kept.insert(relation.source(e));
     }
   }
+  const std::set<uint32_t> stay = ends == Ends::kStay ? kept : std::set<uint32_t>();
   if (!checker.check(restricted(kept), values)) {
     kept = std::move(all);
   }
@@ -365,6 +366,9 @@ std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation&
   for (bool changed = true; changed;) {
     changed = false;
     for (const uint32_t e : std::vector<uint32_t>(kept.begin(), kept.end())) {
+      if (stay.contains(e)) {
+        continue;
+      }
       std::set<uint32_t> fewer = kept;
       fewer.erase(e);
       if (!is_source(fewer, e) && checker.check(restricted(fewer), values)) {

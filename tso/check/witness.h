@@ -67,12 +67,14 @@ class WitnessChecker {
 // The witness without the events that it does not need: of what is left, no single event could be
 // left out without the checker refusing the rest or a load losing a store it may be forwarded from.
 // `first_kept` are events that suffice, as far as known: the ends of the cycle's edges, and what
-// orders them. More than kMaxMinimised events are returned as they are.
+// orders them; Ends::kStay: none of them is left out. More than kMaxMinimised events are returned as they are.
 // O(w) checks for w of these.
 inline constexpr size_t kMaxMinimised = 200;
+enum class Ends : uint8_t { kMayGo, kStay };
 std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation& relation,
                                   const std::vector<Step>& witness, WitnessValues values,
-                                  const std::vector<uint32_t>& first_kept);
+                                  const std::vector<uint32_t>& first_kept,
+                                  Ends ends = Ends::kMayGo);
 
 // The cycle that the execution shows, as trace events: each one's unit (for robustness: the event
 // itself) precedes the next one's. An error says which rule the witness breaks.
