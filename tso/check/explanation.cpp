@@ -284,16 +284,22 @@ bool Explainer::show(const ViolatedComponent& component, const OrientationOracle
   if (values == WitnessValues::kKnown && witness_checker().check(*steps, WitnessValues::kShown)) {
     values = WitnessValues::kShown;
   }
-  keep_witness(minimal_witness(witness_checker(), in_.relation, *steps, values, ends,
-                               every ? Ends::kStay : Ends::kMayGo),
-               finding);
-  // The cycle that is left may be another one, and nothing but what is left orders it.
-  ThreadOrder in_thread = program_order();
-  const ThreadDefinitions own(in_.trace, in_.relation.options(), finding->slice);
-  if (!in_thread) {
-    in_thread = [&own](uint32_t e, uint32_t f) { return own.directed_in_thread(e, f); };
+  // The cycle that is left may be another one, and nothing but what is left orders it. If every
+  // execution has the cycle, so it must be; else its own ends stay.
+  std::vector<CycleEdge> left;
+  for (const Ends may : {Ends::kMayGo, Ends::kStay}) {
+    keep_witness(minimal_witness(witness_checker(), in_.relation, *steps, values, ends, may),
+                 finding);
+    ThreadOrder in_thread = program_order();
+    const ThreadDefinitions own(in_.trace, in_.relation.options(), finding->slice);
+    if (!in_thread) {
+      in_thread = [&own](uint32_t e, uint32_t f) { return own.directed_in_thread(e, f); };
+    }
+    left = shortest_cycle_among(in_.relation, class_of, finding->slice, cycle_order, in_thread);
+    if (!every || !left.empty()) {
+      break;
+    }
   }
-  auto left = shortest_cycle_among(in_.relation, class_of, finding->slice, cycle_order, in_thread);
   if (!left.empty()) {
     finding->cycle = std::move(left);
     name_cycle(finding);
