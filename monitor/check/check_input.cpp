@@ -187,6 +187,10 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
       keep_nothing(why, &report);
       hidden[i] = false;
     }
+    if (const std::string why = (*source)->other_writers();
+        !why.empty() && report.violations() == 0) {
+      report.missing(why);
+    }
     if (!report.complete() || (*source)->sampled()) {  // there may be fences that were not seen
       report.judged.reset();
     }
