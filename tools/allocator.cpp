@@ -9,6 +9,7 @@
 //            before that is freed inside makes the bound looser by its size, never tighter.
 // Heaps      operator delete takes blocks of any heap, from any thread. A heap is destroyed when
 //            nothing is left in it, and handed to the thread otherwise (HeapHooks).
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
@@ -26,6 +27,18 @@ using work_internal::ThreadWork;
 constexpr int64_t kPortion = 1 << 18;       // bytes that a thread uses before its meter hears of it
 constexpr size_t kLarge = size_t{1} << 20;  // asked for before they are allocated
 
+#if MI_MALLOC_VERSION >= 210
+constexpr mi_option_t kDelay = mi_option_purge_delay;
+#else
+constexpr mi_option_t kDelay = mi_option_decommit_delay;
+#endif
+
+// Freed memory, which mimalloc keeps for a moment, is not counted: near the bound it goes back at once.
+bool is_short(const WorkMeter& meter) {
+  const auto most = static_cast<uint64_t>(std::max<int64_t>(meter.most_bytes(), 0));
+  return most > meter.max_bytes() / 4;
+}
+
 // False: too much.
 bool count(ThreadWork& mine, int64_t bytes) noexcept {
   mine.bytes += bytes;
@@ -34,6 +47,9 @@ bool count(ThreadWork& mine, int64_t bytes) noexcept {
   }
   const int64_t told = mine.bytes;
   mine.bytes = 0;
+  if (told > 0 && is_short(*mine.meter)) {
+    mi_option_set(kDelay, 0);
+  }
   return mine.meter->add_bytes(told);
 }
 

@@ -17,6 +17,7 @@
 #include "monitor/specification/sequential_program.h"
 #include "tools/command.h"
 #include "tools/findings_option.h"
+#include "tools/input_memory.h"
 #include "tools/object_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
@@ -271,7 +272,7 @@ int judge_file(const std::string& file, const CheckArguments& options, const Sto
 int check_file(const std::string& file, const CheckArguments& options, const StopSignals& stop,
                FindingFilter& filter) {
   try {
-    return judge_file(file, options, stop, filter);
+    return within_memory_of({file}, [&] { return judge_file(file, options, stop, filter); });
   } catch (const WorkEnded& end) {
     refuse(file, options,
            {ErrorKind::kEnvironment,

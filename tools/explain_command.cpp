@@ -17,6 +17,7 @@
 #include "monitor/input/open_events.h"
 #include "tools/command.h"
 #include "tools/exploration_options.h"
+#include "tools/input_memory.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
@@ -135,6 +136,7 @@ int explain_files(ExplainArguments& options) {
     explored = std::move(*tried);
     put_refuted_last(&*explanation, &*explored);
   }
+  const WorkPause outside;  // a report is printed whole; and JSON cannot do without memory
   const ExploredRepairs* const shown = explored ? &*explored : nullptr;
   if (options.output == OutputFormat::kJson) {
     put_json(stdout, explanation_json(*explanation, shown), kExplainTool);
@@ -153,7 +155,9 @@ int run_explain(ExplainArguments& options) {
   const StopSignals signals;
   const std::string input = input_name(options.files.front());
   try {
-    return explain_files(options);
+    std::vector<std::string> files = options.files;
+    files.insert(files.end(), options.passing.begin(), options.passing.end());
+    return within_memory_of(files, [&] { return explain_files(options); });
   } catch (const WorkEnded& end) {
     const Error error{
         ErrorKind::kEnvironment, input, {}, std::string(end.what()) + ": not explained"};

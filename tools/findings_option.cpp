@@ -18,9 +18,13 @@ void add_findings_options(CLI::App& command, FindingsChoice& choice) {
                   "repeated")
       ->allow_extra_args(false)
       ->option_text("FILE");
-  command
-      .add_option("--error-exitcode", choice.error_exitcode,
-                  "The exit status where something is found that is not suppressed (1)")
+  add_error_exitcode(command, choice.error_exitcode,
+                     "The exit status where something is found that is not suppressed (1)");
+}
+
+CLI::Option* add_error_exitcode(CLI::App& command, std::optional<int>& status,
+                                const std::string& what) {
+  return command.add_option("--error-exitcode", status, what)
       ->check(CLI::Range(1, 255))
       ->option_text("N");
 }

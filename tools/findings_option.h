@@ -29,6 +29,9 @@ struct FindingsChoice {
 };
 
 void add_findings_options(CLI::App& command, FindingsChoice& choice);
+// The last of them alone.
+CLI::Option* add_error_exitcode(CLI::App& command, std::optional<int>& status,
+                                const std::string& what);
 
 // A violation that is hidden is none; where something is missing there may be others.
 int status_of(Verdict verdict, const HiddenFindings& hidden, bool complete);

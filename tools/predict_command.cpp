@@ -15,6 +15,7 @@
 #include "monitor/predict/predict.h"
 #include "tools/command.h"
 #include "tools/findings_option.h"
+#include "tools/input_memory.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
@@ -100,6 +101,7 @@ int predict_file(const std::string& file, const PredictArguments& options, Findi
   if (!prediction) {
     return refuse(file, options, prediction.error(), kExitBadInput);
   }
+  const WorkPause outside;  // a report is printed whole; and JSON cannot do without memory
   put_messages(kPredictTool, prediction->input, prediction->warnings);
   HiddenFindings hidden(&filter);
   if (options.output == OutputFormat::kJson) {
@@ -128,7 +130,8 @@ int run_predict(const PredictArguments& options) {
   int status = kExitClean;
   for (const std::string& file : options.files) {
     try {
-      status = worse(status, predict_file(file, options, *filter));
+      status = worse(
+          status, within_memory_of({file}, [&] { return predict_file(file, options, *filter); }));
     } catch (const WorkEnded& end) {
       const Error error{
           ErrorKind::kEnvironment, input_name(file), {}, std::string(end.what()) + ": not judged"};

@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "monitor/pt_live/pt_record.h"
 #include "monitor/record/record.h"
 #include "tools/command.h"
+#include "tools/findings_option.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
 
@@ -20,6 +22,7 @@ constexpr const char* kRecordTool = "tsomon record";
 struct RecordOptions {
   std::string output;
   std::vector<std::string> command;
+  std::optional<int> error_exitcode;
   bool pt = false;
   pt_live::PtRecordRequest trace;
 };
@@ -66,15 +69,17 @@ int run_record(const RecordOptions& options) {
   if (!result.problem.empty()) {
     tell(result.problem);
   }
+  // Reading it all again pays where a deadlock is likely, or asked for.
   constexpr int kEndedBySignal = 128;  // the status is above
+  const bool look = result.status > kEndedBySignal || options.error_exitcode.has_value();
+  int status = result.status;
   for (const std::string& file : result.files) {
-    if (const auto deadlock =
-            result.status > kEndedBySignal ? deadlock_at_end(file) : HappenedDeadlock();
-        deadlock.any()) {
+    if (const auto deadlock = look ? deadlock_at_end(file) : HappenedDeadlock(); deadlock.any()) {
       put_lines(stderr, fmt::format("{}: {}", file, deadlock.text()));
+      status = options.error_exitcode.value_or(status);
     }
   }
-  return result.status;
+  return status;
 }
 
 }  // namespace
@@ -90,8 +95,12 @@ void add_record_command(CLI::App& app, int& exit_status) {
                    "The capture to write (capture.tsomon; with --pt perf.data); further processes\n"
                    "add .PID. Replaces a capture, nothing else")
       ->option_text("FILE");
+  CLI::Option* error_exitcode = add_error_exitcode(
+      *command, options->error_exitcode,
+      "The exit status where the recording ended in a deadlock, whatever the program's own is");
   CLI::Option* pt = command->add_flag(
       "--pt", options->pt, "Trace with Intel PT into a perf.data (`tsomon doctor`: intel_pt)");
+  error_exitcode->excludes(pt);
   command->add_option("-p,--pid", options->trace.pid, "Of --pt: a process that runs already")
       ->check(positive_number())
       ->option_text("PID")

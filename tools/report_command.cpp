@@ -21,6 +21,7 @@
 #include "monitor/input/open_events.h"
 #include "monitor/report/render.h"
 #include "tools/command.h"
+#include "tools/input_memory.h"
 #include "tools/output.h"
 #include "tools/stop_signals.h"
 
@@ -114,7 +115,7 @@ int read_file(const std::string& file, report::Results* results) {
 // What an input is too much for, the next one may not be.
 int read_input(const std::string& file, report::Results* results) {
   try {
-    return read_file(file, results);
+    return within_memory_of({file}, [&] { return read_file(file, results); });
   } catch (const WorkEnded& end) {
     return refuse_input(
         {ErrorKind::kEnvironment, input_name(file), {}, std::string(end.what()) + ": not judged"});

@@ -5,12 +5,16 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "decoders/std/writer.h"
+#include "monitor/events/read_input.h"
 #include "monitor/input/load.h"
 #include "monitor/input/open_events.h"
 #include "monitor/input/perf_source.h"
 #include "monitor/process/symbols.h"
 #include "tools/command.h"
+#include "tools/input_memory.h"
 #include "tools/output.h"
 #include "tools/perf_option.h"
 #include "tso/support/printable.h"
@@ -81,7 +85,7 @@ int list_records(const std::string& input) {
   return problems->empty() ? kExitClean : kExitInconclusive;
 }
 
-int run_script(const ScriptOptions& options) {
+int write_script(const ScriptOptions& options) {
   if (options.records) {
     return list_records(options.input);
   }
@@ -97,6 +101,16 @@ int run_script(const ScriptOptions& options) {
   const bool recorded = loaded->basis != BasisSource::kWritten;
   print(*loaded, recorded, loaded->knows_atomics && (recorded || has_atomics(loaded->trace)));
   return complete ? kExitClean : kExitInconclusive;
+}
+
+int run_script(const ScriptOptions& options) {
+  try {
+    return within_memory_of({options.input}, [&] { return write_script(options); });
+  } catch (const WorkEnded& end) {
+    put_message(kScriptTool,
+                fmt::format("{}: {}: not written", input_name(options.input), end.what()));
+    return kExitInconclusive;
+  }
 }
 
 }  // namespace

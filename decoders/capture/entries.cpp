@@ -121,6 +121,9 @@ bool UnseenCode::read(EntryReader& reader) {
       case NotInstrumented::kChildren:
         children = text;
         break;
+      case NotInstrumented::kShared:
+        shared_memory = text;
+        break;
       case NotInstrumented::kAssembly:
         assembly.emplace_back(text);
         break;
@@ -138,6 +141,16 @@ std::string UnseenCode::assembly_problem() const {
       "follows from "
       "what was recorded with them",
       fmt::join(assembly, ", "));
+}
+
+std::string UnseenCode::other_writers() const {
+  if (shared_memory.empty()) {
+    return {};
+  }
+  return fmt::format(
+      "the program has memory that other processes may write ({}), which was not seen: nothing is "
+      "clean (TSOMON_OPTIONS=shared=own says that none does)",
+      shared_memory);
 }
 
 std::vector<std::string> UnseenCode::notes() const {

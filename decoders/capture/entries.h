@@ -52,13 +52,16 @@ struct UnseenCode {
   std::string linked;
   std::vector<std::string> modules;
   std::string system_modules;
-  std::string children;  // of fork, not recorded
+  std::string children;       // of fork, not recorded
+  std::string shared_memory;  // with other processes
   // Asm statements that were executed and are not understood: they may be accesses, locks, fences.
   std::vector<std::string> assembly;
 
   bool read(EntryReader& reader);  // as the functions below
   // What is wrong with a recording that has such asm statements; empty: there are none.
   std::string assembly_problem() const;
+  // Why the recording of this process alone shows nothing to be clean; empty: nothing speaks for it.
+  std::string other_writers() const;
   // For reports: none when all of the program is seen.
   std::vector<std::string> notes() const;
 };

@@ -107,6 +107,7 @@ enum class NotInstrumented : uint32_t {
   kModule = 1,         // path of a loaded module
   kSystemModules = 2,  // how many of the system's are loaded, in digits; a later entry replaces it
   kAssembly = 4,       // an asm statement that is not understood: its place and an instruction
+  kShared = 5,         // memory that other processes may write: how the program got it
   kChildren = 3,       // how often it forked without follow_fork=1, likewise
 };
 

@@ -57,6 +57,9 @@ class LiveReader::Impl {
     if (std::string text = unseen_.assembly_problem(); !text.empty()) {
       problem(std::move(text));
     }
+    if (std::string text = unseen_.other_writers(); !text.empty()) {
+      notes_.push_back(std::move(text));
+    }
     for (std::string& note : unseen_.notes()) {
       notes_.push_back(std::move(note));
     }
@@ -118,6 +121,7 @@ class LiveReader::Impl {
   Symbols symbols_;
   std::vector<Module> modules_;
   bool not_understood() const { return !unseen_.assembly.empty(); }
+  bool has_other_writers() const { return !unseen_.shared_memory.empty(); }
   const std::vector<std::string>& problems() const { return context_.problems; }
   std::vector<std::string> notes_;
   uint64_t lost_events_ = 0;
@@ -477,6 +481,7 @@ Selection LiveReader::selection() const { return impl_->selection(); }
 const Symbols& LiveReader::symbols() const { return impl_->symbols_; }
 const std::vector<Module>& LiveReader::modules() const { return impl_->modules_; }
 bool LiveReader::not_understood() const { return impl_->not_understood(); }
+bool LiveReader::has_other_writers() const { return impl_->has_other_writers(); }
 const std::vector<std::string>& LiveReader::problems() const { return impl_->problems(); }
 const std::vector<std::string>& LiveReader::notes() const { return impl_->notes_; }
 bool LiveReader::clock_moved() const { return impl_->clock_moved(); }

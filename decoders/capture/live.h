@@ -74,6 +74,8 @@ class LiveReader {
   const std::vector<Module>& modules() const;
   // Of what was read so far: as Capture::not_understood; what was given before counts.
   bool not_understood() const;
+  // Other processes may write memory of this one: nothing is clean. One of the notes says why.
+  bool has_other_writers() const;
   const std::vector<std::string>& problems() const;  // all of them after finish()
   const std::vector<std::string>& notes() const;     // as Capture::notes
   Selection selection() const;                       // known after the header

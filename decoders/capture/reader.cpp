@@ -80,6 +80,7 @@ class CaptureReader::Impl {
       capture_.not_understood = true;
       problem(std::move(text));
     }
+    capture_.other_writers = unseen_.other_writers();
     for (std::string& note : unseen_.notes()) {
       capture_.notes.push_back(std::move(note));
     }

@@ -57,6 +57,7 @@ struct Capture {
   // Asm statements that were executed may be accesses, locks and fences that are missing: nothing that is found counts.
   // One of the problems says which.
   bool not_understood = false;
+  std::string other_writers;  // as UnseenCode has it
   // What is missing may say how far the clocks agree, what was not understood, where code lies (by
   // which waiting loops and counts of references are known), what is an atomic set: nothing that is
   // found counts either. Known at the end.

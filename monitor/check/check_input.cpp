@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -186,6 +187,10 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
       keep_nothing(why, &report);
       hidden[i] = false;
     }
+    if (const std::string why = (*source)->other_writers();
+        !why.empty() && report.violations() == 0) {
+      report.missing(why);
+    }
     if (!report.complete() || (*source)->sampled()) {  // there may be fences that were not seen
       report.judged.reset();
     }
@@ -243,6 +248,11 @@ Result<CheckedProperties> check_properties(const std::string& path, InputFormat 
     checked = judge(path, format, questions, perf, hidden);
   } catch (const WorkEnded& end) {
     return nothing_judged(path, questions, end.limit());
+  } catch (const std::bad_alloc&) {
+    if (const WorkMeter* const meter = current_meter(); meter == nullptr || !meter->over_bytes()) {
+      throw;  // the machine has no more
+    }
+    return nothing_judged(path, questions, WorkLimit::kMemory);
   }
   std::error_code ignored;
   if (checked && (std::filesystem::is_regular_file(path, ignored) ||

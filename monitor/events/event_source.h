@@ -108,6 +108,8 @@ class EventSource {
   virtual Damage damage() const { return Damage::kNone; }
   // Why nothing that is found counts, as capture::Capture has it; empty: it does. Likewise.
   virtual std::string nothing_counts() const { return {}; }
+  // Why nothing is clean although nothing is missing; empty: nothing speaks for that.
+  virtual std::string other_writers() const { return {}; }
   virtual bool sampled() const { return false; }     // tso/model/trace.h
   virtual bool may_cancel() const { return false; }  // likewise; so far
   // Which loads and stores are atomic is known (Event::atomic()).

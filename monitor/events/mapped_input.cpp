@@ -13,6 +13,7 @@
 #include "monitor/events/read_input.h"
 #include "tso/support/open_file.h"
 #include "tso/support/stoppable_read.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 namespace {
@@ -69,6 +70,9 @@ Result<MappedInput> MappedInput::of(Descriptor descriptor, bool regular) {
     return MappedInput();
   }
   const auto size = static_cast<size_t>(status.st_size);
+  if (!regular) {
+    more_input(size);
+  }
   void* const address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
   if (address == MAP_FAILED) {
     return fail(ErrorKind::kUnreadable, fmt::format("cannot be mapped: {}", std::strerror(errno)));

@@ -11,6 +11,7 @@
 
 #include "tso/support/open_file.h"
 #include "tso/support/stoppable_read.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 namespace {
@@ -40,6 +41,9 @@ Result<std::string> read_all(int fd, size_t max_bytes) {
       return bytes;
     }
     size += static_cast<size_t>(got);
+    if (!known_size) {
+      more_input(static_cast<uint64_t>(got));
+    }
     if (size > max_bytes) {
       return fail(ErrorKind::kUnreadable,
                   fmt::format("expected at most {} bytes, found more", max_bytes));

@@ -4,6 +4,7 @@
 
 #include "decoders/capture/reader.h"
 #include "monitor/process/symbols.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 namespace {
@@ -33,6 +34,7 @@ class CaptureSource : public EventSource {
   Result<bool> next(EventBlock& block) override {
     block.clear();
     const bool more = reader_->next(block, kEventsPerBlock);
+    more_input(kBytesOfInputEvent * block.events.size());
     if (texts_) {
       texts_->replace(symbols().locations, block);
     }
@@ -64,6 +66,7 @@ class CaptureSource : public EventSource {
                                       "accesses count"
                                     : "";
   }
+  std::string other_writers() const override { return reader_->capture().other_writers; }
   bool knows_atomics() const override { return true; }
   bool may_cancel() const override { return reader_->capture().may_cancel; }
   bool may_have_units() const override { return reader_->capture().may_have_units; }

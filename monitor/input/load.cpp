@@ -78,6 +78,7 @@ Result<LoadedTrace> load(Result<std::unique_ptr<EventSource>> source) {
   loaded.modules = (*source)->modules();
   loaded.warnings = (*source)->warnings();
   loaded.basis = (*source)->basis();
+  loaded.trace.complete = loaded.trace.complete && (*source)->other_writers().empty();
   loaded.damage = (*source)->damage();
   loaded.nothing_counts = !(*source)->nothing_counts().empty();
   return loaded;

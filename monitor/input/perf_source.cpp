@@ -22,6 +22,7 @@
 #include "monitor/process/symbols.h"
 #include "monitor/pt/pt_recording.h"
 #include "monitor/pt/pt_source.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 namespace {
@@ -133,6 +134,7 @@ Result<perf::JoinedDirectory> perf_data_of(const MappedInput& bytes, const std::
       return tl::unexpected<Error>(list.error());
     }
     converted.bytes = std::move(*list);
+    more_input(converted.bytes.size());
   }
   return converted;
 }
@@ -168,6 +170,9 @@ Result<std::unique_ptr<EventSource>> open_perf_data(MappedInput bytes, const std
     return failed(type.error());
   }
   if (*type == perf::AuxtraceInfo::kIntelPt) {
+    // A bit stands for a branch, and that for all that was done up to it.
+    constexpr uint64_t kBytesOfTextForOne = 64;
+    more_input(kBytesOfTextForOne * data.size());
     auto traced = read_pt_trace(data, options.perf);
     if (!traced) {
       return failed(traced.error());

@@ -8,6 +8,7 @@
 #include "decoders/std/reader.h"
 #include "monitor/events/reorder.h"
 #include "monitor/input/load.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 namespace {
@@ -28,7 +29,9 @@ class TextSource : public EventSource {
 
   Result<bool> next(EventBlock& block) override {
     if (order_ == EventOrder::kInput) {
-      return reader_.next(block);
+      const auto more = reader_.next(block);
+      count(block);
+      return more;
     }
     block.clear();
     while (!ended_) {
@@ -37,6 +40,7 @@ class TextSource : public EventSource {
         return true;
       }
       const auto more = reader_.next(lines_);
+      count(lines_);
       // A full block: the rest of what was read has not been looked at.
       more_read_ = lines_.events.size() == kLinesPerBlock;
       const bool ready = reorder_.add(lines_, block, origin_);
@@ -90,6 +94,12 @@ class TextSource : public EventSource {
     return options;
   }
 
+  // Of a pipe the size is not known before.
+  void count(const EventBlock& block) const {
+    if (waits_) {
+      more_input(kBytesOfInputEvent * block.events.size());
+    }
+  }
   bool pauses() const {
     pollfd state{descriptor_.get(), POLLIN, 0};
     return ::poll(&state, 1, kInputPause) == 0;

@@ -237,7 +237,8 @@ class Judging {
   }
 
   void finish(const Reading& reading, bool cut) {
-    if (cut || !reading.reader().problems().empty() || !reading.failure().empty()) {
+    if (cut || reading.reader().has_other_writers() || !reading.reader().problems().empty() ||
+        !reading.failure().empty()) {
       watches_.incomplete();
     }
     modules_ = reading.reader().modules();
@@ -327,22 +328,24 @@ void block_signals_of_writing() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-// Until the program has ended and all that it wrote is in the spool. On a thread of its own. Where there
+// Until the program has ended, and all that it wrote is in the spool, or is left. On a thread of its own. Where there
 // is no memory the program goes on, and what it writes is thrown away.
-void save_all(const OpenablePipe& pipe, Child& child, SavedCapture& saved, ByteSpool& spool,
-              const Reading& reading, const RunOptions& options, std::atomic<bool>& out_of_memory) {
+void save_all(const OpenablePipe& pipe, Child& child, const StopFlag& stop, SavedCapture& saved,
+              ByteSpool& spool, const Reading& reading, const RunOptions& options,
+              std::atomic<bool>& out_of_memory) {
   block_signals_of_writing();
   RunCostMeter cost(pipe.fd(), options.on_cost);
   std::array<char, 65536> buffer;
   bool judged = true;
-  for (;;) {
+  const auto gives_up = [&] { return child.left() || (stop.asked() && child.ended()); };
+  while (!child.left()) {
     // Asked first: what the program wrote before its end is then in the pipe.
     const bool ended = child.ended();
     const ssize_t got = ::read(pipe.fd(), buffer.data(), buffer.size());
     if (got > 0) {
       const std::string_view bytes(buffer.data(), static_cast<size_t>(got));
       try {
-        saved.add(bytes);
+        saved.add(bytes, gives_up);
         if (judged) {
           const auto begun = RunCostMeter::Clock::now();
           spool.push(bytes, saved.problem().empty());
@@ -439,7 +442,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   std::atomic<bool> out_of_memory{false};
   std::thread saver([&, child = started.get_future()]() mutable {
     if (Child* const running = child.get()) {
-      save_all(pipe, *running, saved, spool, reading, options, out_of_memory);
+      save_all(pipe, *running, stop, saved, spool, reading, options, out_of_memory);
     } else {
       spool.end();
     }
@@ -486,6 +489,9 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   result.status = exit_status(child.wait());
   const ProbeMessages::Said said = messages.take();
   result.warnings = said.unsaid;
+  if (child.left()) {
+    result.warnings.push_back(left_running(child.pid()) + ", and is not watched any more");
+  }
   if (!reading.reader().any_header()) {
     result.problem =
         said.refused ? refused(command) : not_recorded(command, result.status, "tsomon run");

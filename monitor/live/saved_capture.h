@@ -3,6 +3,7 @@
 // Thread-safety: none.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -18,15 +19,16 @@ class SavedCapture {
   SavedCapture& operator=(const SavedCapture&) = delete;
   ~SavedCapture() { finish(); }
 
-  // After a failure nothing more is written: what is there can be read.
-  void add(std::string_view bytes);
+  // After a failure nothing more is written: what is there can be read. Where a FIFO is full it waits
+  // for whoever reads it, until `gives_up` says so.
+  void add(std::string_view bytes, const std::function<bool()>& gives_up);
   void finish();
   // To read what is there; none where it is no file.
   Descriptor reopen() const;
   const std::string& problem() const { return problem_; }
 
  private:
-  void not_whole();
+  void not_whole(const char* why);
 
   std::string path_;
   int fd_ = -1;

@@ -204,9 +204,9 @@ void judge(const Trace& trace, uint32_t carried, const predict::KnownAttempts& a
         std::any_of(trace.events.begin(), trace.events.end(),
                     [](const Event& event) { return event.kind() == EventKind::kUnitBegin; });
     const unsigned jobs = asked.race.jobs;
-    const uint64_t witness_events = asked.race.max_witness_events;
     uint32_t left = (asked.deadlocks ? 1 : 0) + (asked.atomicity ? 1 : 0) + (asked.races ? 1 : 0) +
                     (asked.uses_after_free || asked.uses_after_destroy ? 1 : 0);
+    const uint64_t witness_events = asked.race.max_witness_events / std::max(left, 1U);
     if (asked.deadlocks) {
       judge_kind(left--, bounds, meter.work(), [&] {
         prediction->deadlocks = predict_deadlocks(
@@ -229,6 +229,7 @@ void judge(const Trace& trace, uint32_t carried, const predict::KnownAttempts& a
     }
     if (asked.races) {
       predict::RaceOptions race = asked.race;
+      race.max_witness_events = witness_events;
       race.asked = places != nullptr ? &places->races : nullptr;
       judge_kind(left--, bounds, meter.work(),
                  [&] { prediction->races = predict_races(query, race); });
@@ -384,6 +385,10 @@ Result<Prediction> predict_source(EventSource& source, const PredictOptions& opt
   }
   if (!reader.at_end() || !prediction.trace.complete) {
     drop_lost(&prediction);
+  }
+  if (const std::string why = source.other_writers(); !why.empty()) {
+    prediction.notes.push_back(why);
+    prediction.trace.complete = false;
   }
   if (const std::string why = source.nothing_counts(); !why.empty()) {
     keep_nothing(&prediction, why);

@@ -101,7 +101,8 @@ bool declare_named_sets(bool required) {
 }
 
 void lock_sets() {
-  while (sets_lock.exchange(1, std::memory_order_acquire) != 0) {
+  for (unsigned tries = 0; sets_lock.exchange(1, std::memory_order_acquire) != 0; ++tries) {
+    let_others_run(tries);
   }
 }
 void unlock_sets() { sets_lock.store(0, std::memory_order_release); }

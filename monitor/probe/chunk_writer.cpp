@@ -26,6 +26,8 @@
 #include "monitor/probe/process_clock.h"
 #include "monitor/probe/real.h"
 
+TSOMON_REAL(pthread_tryjoin_np)
+
 namespace tsomon::probe {
 
 namespace {
@@ -67,13 +69,58 @@ uint32_t sets_written = 0;
 size_t modules_written = 0;
 Packing packing;
 
-void wait_while(std::atomic<uint32_t>* word, uint32_t value, long milliseconds) {
+// False: the time is over.
+bool wait_while(std::atomic<uint32_t>* word, uint32_t value, long milliseconds) {
   timespec time{milliseconds / 1000, (milliseconds % 1000) * 1000000};
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, milliseconds < 0 ? nullptr : &time, nullptr,
-          0);
+  return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, milliseconds < 0 ? nullptr : &time,
+                 nullptr, 0) == 0 ||
+         errno != ETIMEDOUT;
 }
 void wake(std::atomic<uint32_t>* word) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+// What a live recording is read by: its state; "": no live recording, or not known.
+char reader_state[32];
+
+void note_reader(const char* path) {
+  constexpr char kFolder[] = "/proc/";
+  reader_state[0] = '\0';
+  if (options.live == 0 || std::strncmp(path, kFolder, sizeof kFolder - 1) != 0) {
+    return;
+  }
+  size_t size = sizeof kFolder - 1;
+  while (path[size] >= '0' && path[size] <= '9') {
+    ++size;
+  }
+  if (size + sizeof "/stat" <= sizeof reader_state) {
+    std::memcpy(reader_state, path, size);
+    std::memcpy(reader_state + size, "/stat", sizeof "/stat");
+  }
+}
+
+bool reader_is_stopped() {
+  const char state = reader_state[0] != '\0' ? process_state(reader_state) : '\0';
+  return state == 'T' || state == 't';
+}
+
+// A filter of system calls may end a thread alone.
+bool writer_is_gone() {
+  return writer_id != 0 && syscall(SYS_tgkill, getpid(), writer_id, 0) != 0 && errno == ESRCH;
+}
+
+// A thread waits for a chunk with signals blocked: what would end the process does so soon, and
+// handlers run in the end, whatever keeps the writer waiting. What cannot be recorded is lost.
+constexpr int kMostSlices = 100;  // of 100 ms
+// After so many in which the reader is stopped the process ends without what it has not read.
+constexpr int kMostStopped = 20;
+
+bool waits_in_vain(const Thread* thread, int slices) {
+  uint64_t pending = 0;
+  syscall(SYS_rt_sigpending, &pending, sizeof pending);
+  const uint64_t waiting = pending & ~thread->blocked;
+  return end_process(waiting) ||
+         (slices >= kMostSlices && (waiting != 0 || thread->enters_handler)) || writer_is_gone();
 }
 
 constexpr uint32_t kMostUnheard = 16;
@@ -286,7 +333,9 @@ void* writer_thread(void*) {
 
 void wait_until_finished() {
   while (state.load(std::memory_order_seq_cst) == 1) {
-    wait_while(&state, 1, 100);
+    if (!wait_while(&state, 1, 100) && writer_is_gone()) {
+      return;
+    }
   }
 }
 
@@ -300,7 +349,7 @@ Chunk* take_empty_chunk(Thread* thread) {
   if (chunk != nullptr) {
     return chunk;
   }
-  while (!handover->empty.try_dequeue(chunk)) {
+  for (int slices = 0; !handover->empty.try_dequeue(chunk);) {
     if (unheard.load(std::memory_order_relaxed) != 0) {
       wake_writer();
     }
@@ -311,12 +360,14 @@ Chunk* take_empty_chunk(Thread* thread) {
     takers_wait.fetch_add(1, std::memory_order_seq_cst);
     chunk = thread->emptied.exchange(nullptr, std::memory_order_acq_rel);
     const bool found = chunk != nullptr || handover->empty.try_dequeue(chunk);
-    if (!found) {
-      wait_while(&returned, seen, 100);
-    }
+    const bool in_vain =
+        !found && !wait_while(&returned, seen, 100) && waits_in_vain(thread, ++slices);
     takers_wait.fetch_sub(1, std::memory_order_seq_cst);
     if (found) {
       break;
+    }
+    if (in_vain) {
+      return nullptr;
     }
   }
   return chunk;
@@ -405,6 +456,7 @@ bool start_chunk_writer(const char* path) {
     warn("live recording needs membarrier(2), which this kernel refuses: %s", strerror(errno));
     return false;
   }
+  note_reader(path);
   int error = handover->file.open(path, file_options);
   struct stat existing {};
   if (error == EEXIST && kernel::stat(path, &existing) == 0 && !S_ISREG(existing.st_mode)) {
@@ -440,7 +492,12 @@ bool start_chunk_writer(const char* path) {
     return false;
   }
   while (placed.load(std::memory_order_seq_cst) == 0) {
-    wait_while(&placed, 0, -1);
+    if (!wait_while(&placed, 0, 100) && real_pthread_tryjoin_np(writer, nullptr) == 0) {
+      warn(
+          "the thread that writes the capture was ended at its start: is there a filter of system "
+          "calls (seccomp)?");
+      return false;
+    }
   }
   if (placed.load(std::memory_order_relaxed) == kApart) {
     handover->file.file().leave_program();
@@ -466,15 +523,27 @@ void finish() {
     if (!on_writer) {
       wake_writer();
       // A crashed program may have stopped the writer thread: then this thread does its work.
-      // In a pipe two writers would tear each other's chunks: there it is waited for longer.
+      // In a pipe two writers would tear each other's chunks: there it is waited for longer, while
+      // somebody may read it.
       const int most = options.live != 0 ? 6000 : 100;
+      int stopped = 0;
       for (int tries = 0; tries < most && state.load(std::memory_order_seq_cst) != 2; ++tries) {
-        wait_while(&state, 1, 100);
+        if (!wait_while(&state, 1, 100)) {
+          stopped = reader_is_stopped() ? stopped + 1 : 0;
+          if (stopped >= kMostStopped || writer_is_gone()) {
+            break;
+          }
+        }
       }
     }
     if (state.load(std::memory_order_seq_cst) != 2) {
-      flush_everything(false, true);
+      if (options.live == 0 || writer_is_gone()) {
+        flush_everything(false, true);
+      } else {
+        warn("the recording is not whole: whoever reads it does not go on");
+      }
       state.store(2, std::memory_order_seq_cst);
+      wake(&state);
     }
     const int failed = handover->file.error();
     if (failed != 0) {

@@ -25,6 +25,7 @@ void close_chunk(Thread* thread, Context* context, bool ends = false);
 class ChunkSwitch {
  public:
   explicit ChunkSwitch(Thread* thread) : thread_(thread), mask_(block_signals()), errno_(errno) {
+    thread_->blocked = mask_;
     thread_->busy.store(true, std::memory_order_seq_cst);
     if (finishing()) {
       thread_->busy.store(false, std::memory_order_seq_cst);

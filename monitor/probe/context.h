@@ -90,9 +90,11 @@ struct Thread {
   uint64_t bytes = 0;                    // in the chunks that were closed
   std::atomic<Chunk*> emptied{nullptr};  // that came back
   std::atomic<bool> busy{false};         // changes chunks; finish() waits for it
-  uint32_t returned = 0;       // emptied chunks when there was none to take (on_full=drop)
-  bool muted = false;          // ended, or in a signal handler that has nowhere to record, ...
-  HandlerPlace muted_in = {};  // ... which is this one
+  uint64_t blocked = 0;                  // the signals that were, before it began to change chunks
+  bool enters_handler = false;  // changes chunks to record a signal handler, which waits for that
+  uint32_t returned = 0;        // emptied chunks when there was none to take (on_full=drop)
+  bool muted = false;           // ended, or in a signal handler that has nowhere to record, ...
+  HandlerPlace muted_in = {};   // ... which is this one
   std::atomic<uint64_t> lost{0};
   uint64_t lost_reported = 0;
   std::atomic<bool> unrecorded{false};  // live: performs what it will record later

@@ -10,6 +10,11 @@ namespace tsomon::probe {
 uint64_t block_signals();
 void restore_signals(uint64_t mask);
 
+// Between the looks at a lock or flag that another thread holds for a moment. It may be put off its
+// processor by the one that waits, where that has a higher real-time priority: after `tries` this
+// thread sleeps.
+void let_others_run(unsigned tries);
+
 // Signals blocked and a spin lock held.
 class Guard {
  public:

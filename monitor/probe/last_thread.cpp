@@ -8,17 +8,18 @@
 namespace tsomon::probe {
 namespace {
 
+constexpr const char* kSelf = "/proc/self/stat";
 constexpr int kNotNoted = -1;
 std::atomic<int> noted{kNotNoted};
 
-// What the kernel tells of the process's first thread, behind its name; false: nothing.
+// What the kernel tells of a process's first thread, behind its name; 0: nothing.
 struct First {
   char state = 0;
   int code = 0;  // as wait() has it
 };
-First look_at_first() {
+First look_at(const char* path) {
   First first;
-  const int file = kernel::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  const int file = kernel::open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) {
     return first;
   }
@@ -50,16 +51,23 @@ bool only_own_threads(uint32_t own) {
   const int error = errno;
   struct stat status {};
   const bool few = kernel::stat("/proc/self/task", &status) == 0 && status.st_nlink == own + 1 + 2;
-  const bool none = few && look_at_first().state == 'Z';
+  const bool none = few && look_at(kSelf).state == 'Z';
   errno = error;
   return none;
+}
+
+char process_state(const char* path) {
+  const int error = errno;
+  const char state = look_at(path).state;
+  errno = error;
+  return state;
 }
 
 void note_exit(int status) { noted.store(status & 0xFF, std::memory_order_relaxed); }
 
 int exit_status() {
   const int status = noted.load(std::memory_order_relaxed);
-  return status != kNotNoted ? status : (look_at_first().code >> 8) & 0xFF;
+  return status != kNotNoted ? status : (look_at(kSelf).code >> 8) & 0xFF;
 }
 
 }  // namespace tsomon::probe

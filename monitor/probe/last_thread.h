@@ -14,6 +14,9 @@ namespace tsomon::probe {
 // the process is.
 bool only_own_threads(uint32_t own);
 
+// As /proc/PID/stat, whose path it is, has it: R, S, T ...; 0: not known.
+char process_state(const char* path);
+
 // A thread leaves by the system call with this status: when it is the last, the process has that.
 void note_exit(int status);
 // What the last thread has to leave with so that the process has the status that it would have: that

@@ -4,25 +4,31 @@
 //             for itself (stacks, arenas, libraries) does not come here.
 // mremap      What it cuts off ends before the call. Where it may move the mapping, that ends before
 //             and another one begins after it; where it may not, what it adds begins after it.
-// Misses      Attached shared memory (shmat), the data segment (brk), system calls by number.
+// Shared      With other processes: is noted, for nothing is clean that they may write.
+// Misses      As blocks: attached shared memory (shmat), the data segment (brk), system calls by number.
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 
 #include <sys/mman.h>
+#include <sys/shm.h>
 
 #include "monitor/probe/blocks.h"
+#include "monitor/probe/not_instrumented.h"
 #include "monitor/probe/real.h"
 #include "monitor/probe/runtime.h"
 
 TSOMON_REAL(mmap)
 TSOMON_REAL(munmap)
 TSOMON_REAL(mremap)
+TSOMON_REAL(shmat)
 
 using namespace tsomon::probe;
 
 namespace {
 
 constexpr size_t kPage = 4096;
+std::atomic<bool> any_anonymous{false};  // that a child would share
 
 bool wanted() { return local.thread != nullptr && !options.only_sets; }
 size_t whole_pages(size_t size) { return (size + kPage - 1) & ~(kPage - 1); }
@@ -43,12 +49,33 @@ void* map(void* where, size_t size, int protection, int flags, int file, off_t f
   void* const result = real_mmap(where, size, protection, flags, file, from);
   if (result != MAP_FAILED) {
     begins(result, whole_pages(size), pc);
+    const int type = flags & MAP_TYPE;
+    if (type == MAP_SHARED || type == MAP_SHARED_VALIDATE) {
+      if ((flags & MAP_ANONYMOUS) == 0) {
+        note_shared_memory("mmap with MAP_SHARED");
+      } else {
+        any_anonymous.store(true, std::memory_order_relaxed);
+      }
+    }
   }
   return result;
 }
 
 }  // namespace
 
+void tsomon::probe::shares_with_child() {
+  if (any_anonymous.load(std::memory_order_relaxed)) {
+    note_shared_memory("anonymous memory with MAP_SHARED, and a child of fork");
+  }
+}
+
+TSOMON_HOOK void* shmat(int id, const void* where, int flags) noexcept {
+  void* const result = real_shmat(id, where, flags);
+  if (result != MAP_FAILED) {
+    note_shared_memory("shmat");
+  }
+  return result;
+}
 TSOMON_HOOK void* mmap(void* where, size_t size, int protection, int flags, int file,
                        off_t from) noexcept {
   return map(where, size, protection, flags, file, from, TSOMON_PC());

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,6 +25,8 @@ TSOMON_REAL(close)
 namespace tsomon::probe {
 namespace {
 
+constexpr int kPatience = 1000;  // milliseconds
+
 bool has_errors = true;  // standard error is open: before prepare_messages() it is not known
 bool prepared = false;
 dev_t errors_device = 0;
@@ -36,7 +39,10 @@ bool say(const char* text, size_t size) {
                                    now.st_dev != errors_device || now.st_ino != errors_inode))) {
     return false;
   }
-  return real_write(STDERR_FILENO, text, size) == static_cast<ssize_t>(size);
+  // The program might never have written there: a pipe that nobody reads, a terminal that is stopped.
+  pollfd room{STDERR_FILENO, POLLOUT, 0};
+  return kernel::call(SYS_poll, reinterpret_cast<long>(&room), 1, kPatience) == 1 &&
+         real_write(STDERR_FILENO, text, size) == static_cast<ssize_t>(size);
 }
 
 // Opened for each message: no descriptor is kept in the program.

@@ -163,8 +163,8 @@ using Callback = int (*)(dl_phdr_info*, size_t, void*);
 TSOMON_HOOK int dl_iterate_phdr(Callback callback, void* data) {
   iterating.fetch_add(1, std::memory_order_seq_cst);
   // Not for ever: a signal handler may have interrupted the loader, whose lock is waited for.
-  for (int tries = 0; looking.load(std::memory_order_seq_cst) && tries < 10'000; ++tries) {
-    sched_yield();
+  for (unsigned tries = 0; looking.load(std::memory_order_seq_cst) && tries < 10'000; ++tries) {
+    let_others_run(tries);
   }
   const int result = real_dl_iterate_phdr(callback, data);
   iterating.fetch_sub(1, std::memory_order_seq_cst);

@@ -28,6 +28,8 @@ uint32_t system_told = 0;
 std::atomic<uint32_t> child_count{0};
 uint32_t children_told = 0;
 const char* end_of_recording = nullptr;
+std::atomic<const char*> shared_memory{nullptr};
+bool shared_told = false;
 
 // Asm statements that are not understood: the texts, which may lie in modules that are unloaded.
 constexpr uint32_t kMostStatements = 32;
@@ -111,6 +113,12 @@ void note_not_understood(const char* text) {
 
 void note_end_of_recording(const char* why) { end_of_recording = why; }
 
+void note_shared_memory(const char* how) {
+  if (!options.own_shared_memory) {
+    shared_memory.store(how, std::memory_order_relaxed);
+  }
+}
+
 void count_child() { child_count.fetch_add(1, std::memory_order_relaxed); }
 
 void look_at_code(const dl_phdr_info* info, const char* path) {
@@ -173,6 +181,15 @@ char* copy_not_instrumented(char* at, char* end) {
     end_of_recording = nullptr;
     at = next;
   }
+  if (const char* const how = shared_memory.load(std::memory_order_relaxed);
+      how != nullptr && !shared_told) {
+    char* const next = put(at, end, capture::NotInstrumented::kShared, how);
+    if (next == nullptr) {
+      return at;
+    }
+    shared_told = true;
+    at = next;
+  }
   at = put_count(at, end, capture::NotInstrumented::kSystemModules, system_count, &system_told);
   at = put_count(at, end, capture::NotInstrumented::kChildren, child_count, &children_told);
   return at;
@@ -180,6 +197,7 @@ char* copy_not_instrumented(char* at, char* end) {
 
 void forget_not_instrumented() {
   linked_told = false;
+  shared_told = false;
   modules_told = 0;
   system_told = 0;
   child_count.store(0, std::memory_order_relaxed);

@@ -23,7 +23,10 @@ void look_at_code(const dl_phdr_info* info, const char* path);
 void note_end_of_recording(const char* why);
 void note_not_understood(const char* text);
 
-void count_child();  // of fork, that is not followed
+// The program has memory that other processes may write: how it got it.
+void note_shared_memory(const char* how);
+void shares_with_child();  // before or after fork (mappings.cpp)
+void count_child();        // of fork, that is not followed
 
 // Appends what is new as TextEntry (NotInstrumented in decoders/capture/format.h); returns the
 // place after. Of the thread that writes.

@@ -130,6 +130,11 @@ const char* set(Options* options, const char* key, const char* value) {
     options->follow_fork = std::strcmp(value, "1") == 0;
     return options->follow_fork || std::strcmp(value, "0") == 0 ? nullptr : "0 or 1";
   }
+  if (std::strcmp(key, "shared") == 0) {
+    options->own_shared_memory = std::strcmp(value, "own") == 0;
+    return options->own_shared_memory || std::strcmp(value, "others") == 0 ? nullptr
+                                                                           : "'own' or 'others'";
+  }
   if (std::strcmp(key, "clock") == 0) {
     options->clock_trusted = std::strcmp(value, "trust") == 0;
     options->clock_unused = std::strcmp(value, "none") == 0;
@@ -173,10 +178,11 @@ const char* set(Options* options, const char* key, const char* value) {
 
 namespace {
 
-constexpr const char* kKeys[] = {
-    "output", "existing", "stamp_every", "stamp_max_age", "spin",       "buffer",      "on_full",
-    "unit",   "set",      "accesses",    "outside",       "objects",    "follow_fork", "cancels",
-    "live",   "clock",    "level",       "noise",         "noise_seed", "repeats",     "lock"};
+constexpr const char* kKeys[] = {"output",  "existing", "stamp_every", "stamp_max_age", "spin",
+                                 "buffer",  "on_full",  "unit",        "set",           "accesses",
+                                 "outside", "objects",  "follow_fork", "cancels",       "live",
+                                 "clock",   "level",    "noise",       "noise_seed",    "repeats",
+                                 "lock",    "shared"};
 
 void say_unknown(const char* key, char* error, size_t error_size) {
   Nearest nearest(key);

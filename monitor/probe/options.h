@@ -33,6 +33,8 @@
 //   objects=SIZE       0..16777215 (default 0: none), with K or M: what is allocated in one piece
 //                      of at most so many bytes is an object; beginning and end are recorded
 //   follow_fork=0|1    1: a child of fork records to FILE.PID; 0 (default): it is not recorded
+//   shared=others|own  own: no other process writes memory that this one shares (MAP_SHARED, shmat);
+//                      otherwise the recording of a process that has some shows nothing to be clean
 //   cancels=0|1        1: code that is loaded later may cancel units (TSOMON_UNIT_CANCEL); of what
 //                      the program is linked with the probe knows by itself
 //   clock=auto|trust|none
@@ -70,6 +72,7 @@ struct Options {
   bool keep_existing = false;
   bool follow_fork = false;
   bool cancels = false;
+  bool own_shared_memory = false;
   uint32_t live = 0;
   bool clock_trusted = false;
   bool clock_unused = false;

@@ -5,7 +5,7 @@
 //               Missed: exit_group by syscall(2); the last second but for what was handed over.
 // Crash         a signal that ends the process by default is caught: the writer thread is asked to
 //               finish (the stopped thread does it itself when there is no answer within ten
-//               seconds), then the signal is sent again with its default action. The program's own
+//               seconds; not where a reader that is stopped keeps the writer waiting), then the signal is sent again with its default action. The program's own
 //               handlers take precedence. SIGKILL: what was handed over is in the file, and what is
 //               older than a second.
 // fork          follow_fork=0: the child is not recorded. 1: the child records itself to FILE.PID
@@ -165,6 +165,21 @@ bool is_fatal(int number) {
   return false;
 }
 
+}  // namespace
+
+bool end_process(uint64_t signals) {
+  for (const int number : kFatal) {
+    struct sigaction now {};
+    if ((signals >> (number - 1) & 1) != 0 && real_sigaction(number, nullptr, &now) == 0 &&
+        now.sa_sigaction == on_fatal) {
+      return true;
+    }
+  }
+  return false;
+}
+
+namespace {
+
 // Before the program restricts its system calls, to those that it makes itself: none but those may
 // come from here any more.
 void end_before_filter() {
@@ -193,6 +208,7 @@ void in_child() {
   if (ended_early) {
     return;
   }
+  shares_with_child();
   const bool follow = recording && options.follow_fork && options.live == 0;
   const bool was_active = local.thread != nullptr || local.off;
   recording = false;
@@ -213,6 +229,7 @@ void in_child() {
 
 void in_parent() {
   unlock_after_fork();
+  shares_with_child();
   if (recording && !options.follow_fork) {
     count_child();
   }

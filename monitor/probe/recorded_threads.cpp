@@ -250,17 +250,30 @@ void activate() {
 }
 bool activated() { return active.load(std::memory_order_relaxed); }
 
+namespace {
+
+uint64_t mask_before_fork = 0;  // of the thread that holds the locks
+
+}  // namespace
+
+// With signals blocked: a handler that forks would wait for the locks of the fork that it interrupts.
 void lock_for_fork() {
-  while (threads_lock.exchange(1, std::memory_order_acquire) != 0) {
-    sched_yield();
+  const uint64_t mask = ended_early ? 0 : block_signals();
+  for (unsigned tries = 0; threads_lock.exchange(1, std::memory_order_acquire) != 0; ++tries) {
+    let_others_run(tries);
   }
+  mask_before_fork = mask;
   lock_labels();
   lock_sets();
 }
 void unlock_after_fork() {
   unlock_sets();
   unlock_labels();
+  const uint64_t mask = mask_before_fork;
   threads_lock.store(0, std::memory_order_release);
+  if (!ended_early) {
+    restore_signals(mask);
+  }
 }
 void reset_after_fork() {
   unlock_after_fork();
@@ -381,7 +394,10 @@ void enter_handler(HandlerFrame* frame, const void* interrupted) {
     inner->encoder.stamp = outer->encoder.stamp;
     inner->floor = outer->floor;
     inner->handler = now.handler;
-    if (open_chunk(thread, inner)) {
+    thread->enters_handler = true;
+    const bool opened = open_chunk(thread, inner);
+    thread->enters_handler = false;
+    if (opened) {
       thread->spare = spare;
       inner->outer = outer;
       thread->context = inner;

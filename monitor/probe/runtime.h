@@ -60,6 +60,9 @@ void end_fiber(Thread* fiber);
 void name_thread(const Thread* thread, const char* name);
 void forget_thread_names();  // after fork
 
+// Whether one of these signals would end the process (bit number - 1).
+bool end_process(uint64_t signals);
+
 // Writes everything recorded so far and the trailer; later calls do nothing. Async-signal-safe.
 void finish();
 

@@ -187,7 +187,8 @@ bool may_cancel_units() {
 }
 
 void lock_labels() {
-  while (labels_lock.exchange(1, std::memory_order_acquire) != 0) {
+  for (unsigned tries = 0; labels_lock.exchange(1, std::memory_order_acquire) != 0; ++tries) {
+    let_others_run(tries);
   }
 }
 void unlock_labels() { labels_lock.store(0, std::memory_order_release); }

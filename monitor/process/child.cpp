@@ -16,6 +16,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +69,7 @@ class Child::Forwarding {
     }
     close_fd(signals_);
     close_fd(stop_);
+    close_fd(leaving_);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
@@ -75,7 +77,8 @@ class Child::Forwarding {
   int prepare() {
     signals_ = ::signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK);
     stop_ = signals_ < 0 ? -1 : ::eventfd(0, EFD_CLOEXEC);
-    if (stop_ < 0) {
+    leaving_ = stop_ < 0 ? -1 : ::eventfd(0, EFD_CLOEXEC);
+    if (leaving_ < 0) {
       return errno;
     }
     try {
@@ -99,6 +102,13 @@ class Child::Forwarding {
     ended_at_.compare_exchange_strong(never, now());
   }
   const sigset_t& mask_before() const { return before_; }
+  // The signal after which the program is left; 0: it is not.
+  int left() const { return left_; }
+  // Until then, or until `ended` is readable; -1: a moment.
+  void wait_for(int ended) const {
+    std::array<pollfd, 2> ready{{{leaving_, POLLIN, 0}, {ended, POLLIN, 0}}};
+    ::poll(ready.data(), ready.size(), ended < 0 ? kTick : -1);
+  }
 
  private:
   void forward() {
@@ -120,7 +130,7 @@ class Child::Forwarding {
           ask();
         }
         if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM) {
-          note_request(now());
+          note_request(now(), info.ssi_code != SI_KERNEL, static_cast<int>(info.ssi_signo));
         }
       }
       end_in_time(now());
@@ -136,19 +146,26 @@ class Child::Forwarding {
     }
   }
 
-  void note_request(int64_t at) {
+  void note_request(int64_t at, bool sent, int number) {
     // timeout(1) sends each signal to the process and to its group.
     if (asked_at_ != kNever && at - asked_at_ <= kAfterEnd) {
       return;
     }
     if (asked_at_ != kNever && at - asked_at_ <= kTwice) {
       ask();
+      leave_at_ = sent ? at + kAfterRequest : kNever;
+      leave_with_ = number;
     }
     asked_at_ = at;
   }
 
   // Some time after the program was asked to end.
   void end_in_time(int64_t at) {
+    if (leave_at_ != kNever && at >= leave_at_ && ended_at_ == kNever && left_ == 0) {
+      left_ = leave_with_;
+      const uint64_t one = 1;
+      static_cast<void>(!::write(leaving_, &one, sizeof one));
+    }
     if (asked_at_ == kNever) {
       return;
     }
@@ -174,11 +191,15 @@ class Child::Forwarding {
   sigset_t before_{};
   int signals_ = -1;
   int stop_ = -1;
+  int leaving_ = -1;  // readable when the program is left
   std::atomic<pid_t> child_{kNotYet};
   std::atomic<int64_t> ended_at_{kNever};
   StopFlag* stop_flag_;
   std::function<bool()> behind_;
   int64_t asked_at_ = kNever;  // when the program was last asked to end
+  int64_t leave_at_ = kNever;
+  int leave_with_ = 0;
+  std::atomic<int> left_{0};
   std::thread thread_;
 };
 
@@ -243,6 +264,7 @@ Child::Child(const std::vector<std::string>& command,
   if (pid_ < 0) {
     exec_error_ = fork_error;
   } else {
+    process_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
     forwarding_->start(pid_);
     ssize_t got = 0;
     do {
@@ -259,22 +281,29 @@ Child::~Child() {
   if (pid_ > 0 && !ended_) {
     wait();
   }
+  close_fd(process_);
 }
 
 bool Child::ended() {
-  if (!ended_ && waitpid(pid_, &wait_status_, WNOHANG) == pid_) {
-    ended_ = true;
-    forwarding_->child_ended();
+  if (!ended_) {
+    const pid_t got = waitpid(pid_, &wait_status_, WNOHANG);
+    if (got == pid_ || (got < 0 && errno != EINTR)) {
+      ended_ = true;
+      forwarding_->child_ended();
+    }
   }
   return ended_;
 }
 
+bool Child::left() const { return forwarding_ != nullptr && forwarding_->left() != 0; }
+
 int Child::wait() {
-  while (!ended_) {
-    const pid_t got = waitpid(pid_, &wait_status_, 0);
-    ended_ = got == pid_ || (got < 0 && errno != EINTR);
+  while (!ended()) {
+    if (left()) {
+      return forwarding_->left();
+    }
+    forwarding_->wait_for(process_);
   }
-  forwarding_->child_ended();
   return wait_status_;
 }
 

@@ -6,6 +6,9 @@
 // which SIGINT or SIGTERM went; at once with one that comes a fifth of a second after its end or
 // later, or with two in two seconds. A program that goes on after the first one is left alone,
 // unless it waits for the caller (`behind`).
+// Leaving: half a second after the second of two such signals within two seconds the caller waits no
+// longer for the program, whatever that does. Those of the terminal do not count: the program got
+// them itself, and may be about to ask its user something.
 // Thread-safety: one at a time in a process. Threads that were there before it must have these four
 // signals blocked, or they get them.
 #pragma once
@@ -32,18 +35,22 @@ class Child {
                  std::function<bool()> behind = {});
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
-  ~Child();  // waits
+  ~Child();  // waits, if it was not left
 
   int exec_error() const { return exec_error_; }  // errno; 0: it has started
   // It could not be started for want of memory, processes or descriptors.
   bool short_of_resources() const;
   bool ended();
-  int wait();  // the status of waitpid(2)
+  bool left() const;  // it goes on, and is not waited for any more
+  // The status of waitpid(2); of a program that is left that of one which the signal has ended.
+  int wait();
+  pid_t pid() const { return pid_; }
 
  private:
   class Forwarding;
   std::unique_ptr<Forwarding> forwarding_;
   pid_t pid_ = -1;
+  int process_ = -1;  // readable when it has ended; -1: the kernel has no such descriptors
   int exec_error_ = 0;
   int wait_status_ = 0;
   bool ended_ = false;

@@ -201,7 +201,8 @@ Result<PtRecordResult> record_with(const PtRecordRequest& request, const Recordi
     return fail(ErrorKind::kUsage,
                 fmt::format("{}: {}", request.command[0], std::strerror(child.exec_error())));
   }
-  auto result = follow(**recording, request.snapshot, [&] { return child.ended(); });
+  auto result =
+      follow(**recording, request.snapshot, [&] { return child.ended() || child.left(); });
   if (result) {
     result->status = exit_status(child.wait());
   }

@@ -61,6 +61,11 @@ NotStarted not_started(const std::vector<std::string>& command, const Child& chi
           fmt::format("{}: {}", command[0], std::strerror(error))};
 }
 
+std::string left_running(pid_t process) {
+  return fmt::format(
+      "the program did not end when it was asked to, twice: it goes on as process {}", process);
+}
+
 std::string refused(const std::vector<std::string>& command) {
   return fmt::format("nothing was recorded: the probe in '{}' ended it at its start, as it said",
                      command[0]);
@@ -99,6 +104,10 @@ RecordResult record(const std::vector<std::string>& command, const std::string& 
   const int status = exit_status(child.wait());
   const ProbeMessages::Said said = messages.take();
   result.warnings = said.unsaid;
+  if (child.left()) {
+    result.left = true;
+    result.warnings.push_back(left_running(child.pid()) + ", and records on");
+  }
   for (std::string& file : written(path)) {
     if (file == path.string() ||
         std::find(old_files.begin(), old_files.end(), file) == old_files.end()) {

@@ -9,7 +9,8 @@
 //               when it cannot be executed, 125 when recording itself failed: nothing was written,
 //               or FILE cannot be. As env(1) and nohup(1) do. 4 when there is no memory or no
 //               process to start it, when the probe refused to record, and where it would be 0 and
-//               a capture is not whole. 2, before the program starts, when FILE is a device, a FIFO
+//               a capture is not whole. A program that is left (monitor/process/child.h) counts as
+//               ended by the signal. 2, before the program starts, when FILE is a device, a FIFO
 //               or a folder, or TSOMON_OPTIONS cannot be understood.
 // Old capture   FILE is replaced by a new capture only: when none was written it is there again.
 // Thread-safety: none; forwards signals of the whole process while it runs.
@@ -35,6 +36,7 @@ struct RecordResult {
   std::vector<std::string> files;  // captures that were written, FILE first
   // What the probe said and nobody has read, and which captures are not whole.
   std::vector<std::string> warnings;
+  bool left = false;  // the program goes on: it did not end when it was asked to, twice
 };
 
 // `command` is not empty; command[0] is looked up in PATH.
@@ -46,6 +48,9 @@ struct NotStarted {
   std::string problem;
 };
 NotStarted not_started(const std::vector<std::string>& command, const Child& child);
+
+// Of a program that was left (Child::left()).
+std::string left_running(pid_t process);
 
 // What to do about a program that the probe in it refused to record: it has said why.
 std::string refused(const std::vector<std::string>& command);

@@ -50,9 +50,8 @@ class Questions {
  private:
   static uint64_t work_left() {
     const WorkMeter* const meter = current_meter();
-    return meter == nullptr
-               ? UINT64_MAX
-               : meter->bounds().max_work - std::min(meter->bounds().max_work, meter->work());
+    return meter == nullptr ? UINT64_MAX
+                            : meter->max_work() - std::min(meter->max_work(), meter->work());
   }
 
   std::unique_ptr<Query> take() {

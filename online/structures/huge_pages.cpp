@@ -4,6 +4,8 @@
 
 #include <sys/mman.h>
 
+#include "tso/support/mapped_memory.h"
+
 namespace tsomon {
 namespace {
 
@@ -14,9 +16,13 @@ size_t whole_pages(size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * 
 void* map_huge_pages(size_t bytes) {
   // One page more, of which what stands before and after the aligned ones is given back.
   const size_t size = whole_pages(bytes);
+  if (!count_mapped(static_cast<int64_t>(size))) {
+    throw std::bad_alloc();
+  }
   void* const mapped = ::mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) {
+    count_mapped(-static_cast<int64_t>(size));
     throw std::bad_alloc();
   }
   auto* const begin = static_cast<char*>(mapped);
@@ -29,6 +35,9 @@ void* map_huge_pages(size_t bytes) {
   return begin + in_front;
 }
 
-void unmap_huge_pages(void* memory, size_t bytes) { ::munmap(memory, whole_pages(bytes)); }
+void unmap_huge_pages(void* memory, size_t bytes) {
+  ::munmap(memory, whole_pages(bytes));
+  count_mapped(-static_cast<int64_t>(whole_pages(bytes)));
+}
 
 }  // namespace tsomon

@@ -142,3 +142,18 @@ TEST_CASE("what helpers compute ahead is not counted") {
     CHECK(meter.work() <= 1000);
   }
 }
+
+TEST_CASE("what an input may take grows with what is read of it") {
+  CHECK_THROWS_AS(within_input(0, [] { expect_bytes(uint64_t{256} << 20); }), WorkEnded);
+  within_input(uint64_t{2} << 20, [] { expect_bytes(uint64_t{256} << 20); });
+  within_input(0, [] {
+    more_input(uint64_t{2} << 20);
+    expect_bytes(uint64_t{256} << 20);
+  });
+  // Of what is inside, too, whatever that has for itself.
+  within_input(0, [] {
+    CHECK(within({.max_bytes = uint64_t{1} << 40}, [] { expect_bytes(uint64_t{256} << 20); }) ==
+          WorkLimit::kMemory);
+  });
+  more_input(1);
+}

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tso/support/mapped_memory.h"
+
 namespace tsomon {
 namespace {
 
@@ -60,13 +62,14 @@ WorkBounds WorkBudget::of(uint64_t events) const {
 
 WorkMeter::WorkMeter(WorkBounds bounds, const StopFlag* stop)
     : bounds_(bounds),
+      max_bytes_(bounds.max_bytes),
       stop_(stop),
       outer_(this_thread.meter),
       counted_outside_(outer_ != nullptr && this_thread.counted),
       effort_(outer_ != nullptr ? outer_->effort() : 1) {
-  if (counted_outside_ && outer_->bounds().max_work != UINT64_MAX) {
+  if (counted_outside_ && outer_->max_work() != UINT64_MAX) {
     const uint64_t used = outer_->work() + this_thread.pending;
-    const uint64_t all = outer_->bounds().max_work;
+    const uint64_t all = outer_->max_work();
     bounds_.max_work = std::min(bounds_.max_work, all - std::min(all, used));
   }
 }
@@ -82,19 +85,34 @@ bool WorkMeter::add_bytes(int64_t bytes) noexcept {
   int64_t most = most_bytes();
   while (now > most && !most_bytes_.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
   }
-  if (now <= 0 || static_cast<uint64_t>(now) <= bounds_.max_bytes) {
-    return true;
+  const bool fits = now <= 0 || static_cast<uint64_t>(now) <= max_bytes();
+  if (!fits) {
+    over_bytes_.store(true, std::memory_order_relaxed);
   }
-  over_bytes_.store(true, std::memory_order_relaxed);
-  return false;
+  return (outer_ == nullptr || outer_->add_bytes(bytes)) && fits;
+}
+
+void WorkMeter::grow(uint64_t bytes) noexcept {
+  if (bounds_.grows) {
+    max_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  if (outer_ != nullptr) {
+    outer_->grow(bytes);
+  }
 }
 
 void set_heap_hooks(const HeapHooks& hooks) { heap_hooks = hooks; }
 
 void expect_bytes(uint64_t bytes) {
-  const WorkMeter* const meter = this_thread.meter;
-  if (meter != nullptr && bytes > meter->bounds().max_bytes) {
+  WorkMeter* const meter = this_thread.meter;
+  if (meter != nullptr && !meter->has_room_for(bytes)) {
     throw WorkEnded(WorkLimit::kMemory);
+  }
+}
+
+void more_input(uint64_t bytes) {
+  if (this_thread.meter != nullptr) {
+    this_thread.meter->grow(bytes * kInputBudget.bytes_per_event);
   }
 }
 
@@ -107,6 +125,15 @@ uint64_t with_effort(uint64_t bound) {
   return scaled >= static_cast<double>(UINT64_MAX)
              ? UINT64_MAX
              : std::max(uint64_t{1}, static_cast<uint64_t>(scaled));
+}
+
+bool count_mapped(int64_t bytes) noexcept {
+  WorkMeter* const meter = this_thread.bounded ? this_thread.meter : nullptr;
+  if (meter == nullptr || meter->add_bytes(bytes) || bytes <= 0) {
+    return true;
+  }
+  meter->add_bytes(-bytes);
+  return false;
 }
 
 bool stop_asked() { return this_thread.meter != nullptr && this_thread.meter->stop_asked(); }
@@ -125,7 +152,7 @@ WorkScope::WorkScope(WorkMeter* meter, Counted counted, Heap heap)
   this_thread.pending = 0;
   this_thread.bytes = 0;
   this_thread.heap = heap_ != nullptr ? heap_ : before_.heap;
-  this_thread.bounded = meter->bounds().max_bytes != UINT64_MAX;
+  this_thread.bounded = meter->bounds_bytes();
   this_thread.counted = counted == Counted::kYes && (before_.meter != meter || before_.counted);
 }
 

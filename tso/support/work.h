@@ -18,7 +18,10 @@
 //             what a caller asks for are multiplied by it (WorkBudget, with_effort()), bounds on memory are not.
 // Memory      Counted only where the program replaces the allocation functions
 //             (tools/allocator.cpp), and then of all that is allocated inside the scope, on all of
-//             the meter's threads, less what is freed there. expect_bytes() works everywhere.
+//             the meter's threads, less what is freed there; of what a scope inside allocates, too.
+//             expect_bytes() works everywhere.
+// Inputs      Whatever is in an input, what it takes of memory is bounded by its size: within_input().
+//             Readers say with more_input() what they find that is not in the size of the file.
 // Heaps       If the program has heaps (HeapHooks), each thread of a scope with Heap::kOwn gets
 //             one, which ends with the scope. What outlives the scope is to be copied inside a
 //             WorkPause. A heap in which something is left is handed over, not destroyed: what was
@@ -63,6 +66,7 @@ class WorkEnded : public std::exception {
 struct WorkBounds {
   uint64_t max_work = UINT64_MAX;
   uint64_t max_bytes = UINT64_MAX;
+  bool grows = false;  // max_bytes does, with more_input()
 };
 
 // Bounds that grow with the input. The work is that of the usual effort.
@@ -99,11 +103,26 @@ class WorkMeter {
   bool over_work() const { return work() > bounds_.max_work; }
   // False: too much is in use.
   bool add_bytes(int64_t bytes) noexcept;
-  bool over_bytes() const { return over_bytes_.load(std::memory_order_relaxed); }  // it once was
-  const WorkBounds& bounds() const { return bounds_; }
+  // It, or one around it, once was.
+  bool over_bytes() const {
+    return over_bytes_.load(std::memory_order_relaxed) ||
+           (outer_ != nullptr && outer_->over_bytes());
+  }
+  bool bounds_bytes() const {
+    return max_bytes() != UINT64_MAX || (outer_ != nullptr && outer_->bounds_bytes());
+  }
+  uint64_t max_bytes() const { return max_bytes_.load(std::memory_order_relaxed); }
+  // Of a table that is not there yet.
+  bool has_room_for(uint64_t bytes) const {
+    return bytes <= max_bytes() && (outer_ == nullptr || outer_->has_room_for(bytes));
+  }
+  // Of those that grow, itself and around it.
+  void grow(uint64_t bytes) noexcept;
+  uint64_t max_work() const { return bounds_.max_work; }
 
  private:
   WorkBounds bounds_;
+  std::atomic<uint64_t> max_bytes_;
   const StopFlag* stop_;
   WorkMeter* outer_;
   bool counted_outside_;
@@ -207,6 +226,34 @@ std::optional<WorkLimit> within(WorkBounds bounds, const Work& work) {
     return WorkLimit::kMemory;
   }
   return std::nullopt;
+}
+
+// What may be in use for an input of so many bytes: with what the allocator needs beside it no more
+// than 256 MiB and 64 for each of them.
+inline constexpr WorkBudget kInputBudget = {.bytes_at_first = uint64_t{192} << 20,
+                                            .bytes_per_event = 48};
+// As long is a line of text: what is packed, or comes from a pipe, counts as if it were text.
+inline constexpr uint64_t kBytesOfInputEvent = 16;
+
+// The input of this thread's work has so many bytes more than was known.
+void more_input(uint64_t bytes);
+
+// Calls work(), which does all that is asked of an input of so many bytes. Throws WorkEnded where it
+// takes too much memory for that.
+template <typename Work>
+auto within_input(uint64_t bytes, const Work& work) {
+  WorkBounds bounds = kInputBudget.of(bytes);
+  bounds.grows = true;
+  WorkMeter meter(bounds);
+  const WorkScope scope(&meter);
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    if (meter.over_bytes()) {
+      throw WorkEnded(WorkLimit::kMemory);
+    }
+    throw;
+  }
 }
 
 struct WorkSpent {
