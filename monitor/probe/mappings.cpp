@@ -50,7 +50,7 @@ void* map(void* where, size_t size, int protection, int flags, int file, off_t f
   if (result != MAP_FAILED) {
     begins(result, whole_pages(size), pc);
     const int type = flags & MAP_TYPE;
-    if (type == MAP_SHARED || type == MAP_SHARED_VALIDATE) {
+    if ((type == MAP_SHARED || type == MAP_SHARED_VALIDATE) && !is_in_system_library(pc)) {
       if ((flags & MAP_ANONYMOUS) == 0) {
         note_shared_memory("mmap with MAP_SHARED");
       } else {
@@ -71,7 +71,7 @@ void tsomon::probe::shares_with_child() {
 
 TSOMON_HOOK void* shmat(int id, const void* where, int flags) noexcept {
   void* const result = real_shmat(id, where, flags);
-  if (result != MAP_FAILED) {
+  if (result != MAP_FAILED && !is_in_system_library(TSOMON_PC())) {
     note_shared_memory("shmat");
   }
   return result;

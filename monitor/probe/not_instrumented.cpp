@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include <dlfcn.h>
 #include <elf.h>
 
 #include "decoders/capture/writer.h"
@@ -112,6 +113,15 @@ void note_not_understood(const char* text) {
 }
 
 void note_end_of_recording(const char* why) { end_of_recording = why; }
+
+bool is_in_system_library(uint64_t pc) {
+  Dl_info there;
+  Dl_info here;
+  return dladdr(reinterpret_cast<void*>(pc), &there) != 0 && there.dli_fname != nullptr &&
+         *there.dli_fname == '/' && is_of_system(there.dli_fname) &&
+         dladdr(reinterpret_cast<void*>(&is_in_system_library), &here) != 0 &&
+         there.dli_fbase != here.dli_fbase;
+}
 
 void note_shared_memory(const char* how) {
   if (!options.own_shared_memory) {
