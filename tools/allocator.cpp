@@ -28,15 +28,16 @@ constexpr int64_t kPortion = 1 << 18;       // bytes that a thread uses before i
 constexpr size_t kLarge = size_t{1} << 20;  // asked for before they are allocated
 
 #if MI_MALLOC_VERSION >= 210
-constexpr mi_option_t kDelay = mi_option_purge_delay;
+constexpr mi_option_t kDelays[] = {mi_option_purge_delay};
 #else
-constexpr mi_option_t kDelay = mi_option_decommit_delay;
+constexpr mi_option_t kDelays[] = {mi_option_decommit_delay, mi_option_segment_decommit_delay,
+                                   mi_option_decommit_extend_delay};
 #endif
 
 // Freed memory, which mimalloc keeps for a moment, is not counted: near the bound it goes back at once.
 bool is_short(const WorkMeter& meter) {
   const auto most = static_cast<uint64_t>(std::max<int64_t>(meter.most_bytes(), 0));
-  return most > meter.max_bytes() / 4;
+  return !meter.has_room_for(4 * most);
 }
 
 // False: too much.
@@ -48,7 +49,9 @@ bool count(ThreadWork& mine, int64_t bytes) noexcept {
   const int64_t told = mine.bytes;
   mine.bytes = 0;
   if (told > 0 && is_short(*mine.meter)) {
-    mi_option_set(kDelay, 0);
+    for (const mi_option_t delay : kDelays) {
+      mi_option_set(delay, 0);
+    }
   }
   return mine.meter->add_bytes(told);
 }

@@ -37,7 +37,7 @@ struct PredictArguments {
   uint64_t window_events = 0;  // as many as the memory holds
   unsigned jobs = 0;           // as many as there are processors
   uint64_t max_work = 100'000'000'000;
-  uint64_t witness_events = predict::RaceOptions().max_witness_events;
+  uint64_t witness_events = 1'000'000;  // more take more memory, as JSON, than most analyses
   FindingsChoice findings;
   OutputFormat output = OutputFormat::kText;
 };

