@@ -187,10 +187,7 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
       keep_nothing(why, &report);
       hidden[i] = false;
     }
-    if (const std::string why = (*source)->other_writers();
-        !why.empty() && report.violations() == 0) {
-      report.missing(why);
-    }
+    keep_nothing_clean((*source)->other_writers(), &report);
     if (!report.complete() || (*source)->sampled()) {  // there may be fences that were not seen
       report.judged.reset();
     }

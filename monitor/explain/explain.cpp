@@ -97,6 +97,7 @@ Result<void> check(ExplainedInput* input, const ExplainOptions& options) {
   if (!input->nothing_counts.empty()) {
     keep_nothing(input->nothing_counts, &input->report);
   }
+  keep_nothing_clean(input->other_writers, &input->report);
   for (const std::string& note : input->notes) {
     input->report.missing(note);
   }
@@ -149,6 +150,7 @@ Result<ExplainedInput> read_for_explaining(const std::string& file, const Explai
   input.basis = source.basis();
   input.damage = source.damage();
   input.nothing_counts = source.nothing_counts();
+  input.other_writers = source.other_writers();
   input.warnings = source.warnings();
   input.names = source.names();
   return input;

@@ -40,6 +40,7 @@ struct ExplainedInput {
   BasisSource basis = BasisSource::kWritten;
   Damage damage = Damage::kNone;  // as EventSource has it
   std::string nothing_counts;     // likewise
+  std::string other_writers;      // likewise
   ReportNames names;
   CheckReport report;  // empty for a passing one
 };

@@ -186,6 +186,12 @@ void keep_what_is_certain(CheckReport* report) {
   }
 }
 
+void keep_nothing_clean(const std::string& why, CheckReport* report) {
+  if (!why.empty() && report->violations() == 0) {
+    report->missing(why);
+  }
+}
+
 void keep_nothing(const std::string& why, CheckReport* report) {
   const uint64_t found = report->violations();
   report->findings.clear();

@@ -35,6 +35,10 @@ void leave_out_what_losses_may_rule_out(Damage damage, const Symbols& symbols, S
 // certain, everything else is inconclusive.
 void keep_what_is_certain(CheckReport* report);
 
+// Others, who were not seen, may have written to memory of the input: then it is not clean. `why` is empty where
+// that is not so.
+void keep_nothing_clean(const std::string& why, CheckReport* report);
+
 // Of a trace in which there are accesses and orders that nobody knows, and why: no violation counts.
 void keep_nothing(const std::string& why, CheckReport* report);
 

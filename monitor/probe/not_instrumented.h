@@ -25,8 +25,8 @@ void note_not_understood(const char* text);
 
 // The program has memory that other processes may write: how it got it.
 void note_shared_memory(const char* how);
-// Whether the code there is that of a library of the system, which shares memory for its own ends (OpenMP's to know whether it
-// was loaded twice). Not of a signal handler.
+// Whether the code there belongs to a library of the system. Such a library shares memory for its own
+// ends: OpenMP's to know whether it was loaded twice. Not async-signal-safe.
 bool is_in_system_library(uint64_t pc);
 void shares_with_child();  // before or after fork (mappings.cpp)
 void count_child();        // of fork, that is not followed

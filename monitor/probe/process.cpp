@@ -5,9 +5,10 @@
 //               Missed: exit_group by syscall(2); the last second but for what was handed over.
 // Crash         a signal that ends the process by default is caught: the writer thread is asked to
 //               finish (the stopped thread does it itself when there is no answer within ten
-//               seconds; not where a reader that is stopped keeps the writer waiting), then the signal is sent again with its default action. The program's own
-//               handlers take precedence. SIGKILL: what was handed over is in the file, and what is
-//               older than a second.
+//               seconds; not where a reader that is stopped keeps the writer waiting), then the
+//               signal is sent again with its default action. The program's own handlers take
+//               precedence. SIGKILL: what was handed over is in the file, and what is older than a
+//               second.
 // fork          follow_fork=0: the child is not recorded. 1: the child records itself to FILE.PID
 //               as a process of its own that starts with one thread. A child of vfork shares the
 //               memory and is recorded as part of the calling thread. A child of _Fork is not

@@ -18,6 +18,7 @@
 #include <random>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -50,44 +51,41 @@ struct Answer {
 
 using Random = std::mt19937_64;
 
-// The trace with less in it; the places of what is left stay as they are.
-std::string without_some_values(const std::string& text, Random& random) {
-  static const std::regex value(R"(=[0-9]+(,[0-9]+)?)");
+// The trace with change(line) for each line, which has no end.
+template <typename Change>
+std::string each_line(const std::string& text, const Change& change) {
   std::string result;
-  size_t begin = 0;
-  for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const std::string line = text.substr(begin, end - begin);
-    result += random() % 2 == 0 ? std::regex_replace(line, value, "") : line;
-    result += '\n';
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    result += change(line);
   }
   return result;
+}
+
+// With less in it; the places of what is left stay as they are.
+std::string without_some_values(const std::string& text, Random& random) {
+  static const std::regex value(R"(=[0-9]+(,[0-9]+)?)");
+  return each_line(text, [&](const std::string& line) {
+    return (random() % 2 == 0 ? std::regex_replace(line, value, "") : line) + '\n';
+  });
 }
 
 std::string with_wider_intervals(const std::string& text, Random& random) {
-  std::string result;
-  size_t begin = 0;
-  for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const std::string line = text.substr(begin, end - begin);
+  return each_line(text, [&](const std::string& line) {
     const size_t dots = line.rfind("..");
     const size_t hi = std::stoul(line.substr(dots + 2)) + random() % 3 * 7;
-    result += fmt::format("{}{}\n", line.substr(0, dots + 2), hi);
-  }
-  return result;
+    return fmt::format("{}{}\n", line.substr(0, dots + 2), hi);
+  });
 }
 
 std::string without_some_fences(const std::string& text, Random& random) {
-  std::string result;
-  size_t begin = 0;
-  for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const std::string line = text.substr(begin, end - begin + 1);
-    if (line.find("|fence|") == std::string::npos || random() % 2 == 0) {
-      result += line;
-    }
-  }
-  return result;
+  return each_line(text, [&](const std::string& line) {
+    const bool stays = line.find("|fence|") == std::string::npos || random() % 2 == 0;
+    return stays ? line + '\n' : std::string();
+  });
 }
 
-// Of the event with that number; the number changes where events are left out.
+// Returns the place of an event. Leaving events out changes their numbers, not their places.
 std::string place_of(const std::string& text, size_t event) {
   size_t begin = 0;
   for (size_t i = 0; i < event; ++i) {

@@ -150,7 +150,7 @@ TEST_CASE("what an input may take grows with what is read of it") {
     more_input(uint64_t{2} << 20);
     expect_bytes(uint64_t{256} << 20);
   });
-  // Of what is inside, too, whatever that has for itself.
+  // The bound holds for a scope inside, however large that scope's own bound is.
   within_input(0, [] {
     CHECK(within({.max_bytes = uint64_t{1} << 40}, [] { expect_bytes(uint64_t{256} << 20); }) ==
           WorkLimit::kMemory);

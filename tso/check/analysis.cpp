@@ -251,13 +251,16 @@ class Analyser {
     edges.insert(edges.end(), searched.tied.begin(), searched.tied.end());
     return edges;
   }
+  // `edges` outlive it.
+  static ViolatedComponent violated(const std::vector<uint32_t>& edges,
+                                    const SearchedComponent& searched) {
+    return {edges, searched.open, searched.result, searched.closing, searched.realised};
+  }
   // Cycle, slice and witness of a finding; false when the witness does not hold.
   bool explain(const std::vector<uint32_t>& edges, const SearchedComponent& searched,
                Violation* finding) {
     std::string why;
-    const bool holds = explainer_->explain(
-        {edges, searched.open, searched.result, searched.closing, searched.realised}, finding,
-        &why);
+    const bool holds = explainer_->explain(violated(edges, searched), finding, &why);
     if (!holds) {
       incomplete(std::move(why));
     } else if (!why.empty()) {
@@ -375,13 +378,9 @@ class Analyser {
   void tell_further(const WantedComponent& component, const SearchedComponent& searched,
                     const std::vector<CycleEdge>& shown) {
     const std::vector<uint32_t> all = explained_edges(component, searched);
-    const auto part = [&](const std::vector<uint32_t>& edges) {
-      return ViolatedComponent{edges, searched.open, searched.result, searched.closing,
-                               searched.realised};
-    };
     const std::vector<uint32_t> no_open;
     const OrientationResult no_orientation;
-    for (const std::vector<uint32_t>& edges : explainer_->further(part(all), shown)) {
+    for (const std::vector<uint32_t>& edges : explainer_->further(violated(all, searched), shown)) {
       // Its edges are directed: which kind it is takes no look at what is open.
       const ViolatedComponent alone{edges, no_open, no_orientation, std::nullopt, false};
       Violation finding;
@@ -390,7 +389,7 @@ class Analyser {
         continue;
       }
       std::string why;
-      if (!explainer_->explain(part(edges), &finding, &why)) {
+      if (!explainer_->explain(violated(edges, searched), &finding, &why)) {
         incomplete("not each kind of violation of a group of units could be shown");
         continue;
       }
@@ -445,17 +444,23 @@ class Analyser {
                              open.size()));
     }
     std::vector<uint32_t> edges = explained_edges(component, searched);
-    if (finding.verdict == Verdict::kDefinite) {
-      edges = explainer_->of_every_execution(
-          {edges, searched.open, searched.result, searched.closing, searched.realised});
+    std::vector<CycleEdge> cycle;
+    const bool may_differ = finding.verdict == Verdict::kDefinite && !searched.open.empty();
+    if (options_.told != Told::kFirst || may_differ) {
+      cycle = explainer_->plain_cycle(violated(edges, searched));
+    }
+    if (may_differ && !explainer_->in_every_execution(cycle)) {
+      auto certain = explainer_->cycle_of_every_execution(violated(edges, searched));
+      if (!certain.empty()) {
+        edges = std::move(certain);
+        cycle = explainer_->plain_cycle(violated(edges, searched));
+      }
     }
     std::string kind;
     if (options_.told != Told::kFirst) {
-      *shown = explainer_->plain_cycle(
-          {edges, searched.open, searched.result, searched.closing, searched.realised});
+      *shown = cycle;
     }
     if (options_.told == Told::kEachKind) {
-      const std::vector<CycleEdge>& cycle = *shown;
       kind = kind_of(finding, cycle, trace_, units_, trace_.symbols.names.size());
       if (const auto known = kinds_.find(kind); known != kinds_.end()) {
         result_.findings[known->second].repeats.add(finding.verdict, begin_of(cycle));

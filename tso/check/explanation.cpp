@@ -65,23 +65,21 @@ std::vector<CycleEdge> Explainer::plain_cycle(const ViolatedComponent& component
       shortest_cycle_of_data(in_.trace, cycle_in(component, before), in_.classes.class_of()));
 }
 
-std::vector<uint32_t> Explainer::of_every_execution(const ViolatedComponent& component) const {
-  if (!component.open.empty()) {
-    const std::vector<CycleEdge> cycle = plain_cycle(component);
-    const bool every = std::all_of(cycle.begin(), cycle.end(), [&](const CycleEdge& edge) {
-      return edge.kind != EdgeKind::kReordering || in_.graph.order.reaches(edge.from, edge.to);
-    });
-    for (const Through through : {Through::kConflicts, Through::kAll}) {
-      if (every) {
-        break;
-      }
-      auto cycles = certain_cycles(component, through, {});
-      if (!cycles.empty()) {
-        return std::move(cycles.front());
-      }
+bool Explainer::in_every_execution(const std::vector<CycleEdge>& cycle) const {
+  return std::all_of(cycle.begin(), cycle.end(), [&](const CycleEdge& edge) {
+    return edge.kind != EdgeKind::kReordering || in_.graph.order.reaches(edge.from, edge.to);
+  });
+}
+
+std::vector<uint32_t> Explainer::cycle_of_every_execution(
+    const ViolatedComponent& component) const {
+  for (const Through through : {Through::kConflicts, Through::kAll}) {
+    auto cycles = certain_cycles(component, through, {});
+    if (!cycles.empty()) {
+      return std::move(cycles.front());
     }
   }
-  return component.edges;
+  return {};
 }
 
 std::vector<std::vector<uint32_t>> Explainer::further(const ViolatedComponent& component,

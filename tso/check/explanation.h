@@ -49,9 +49,9 @@ class Explainer {
   bool explain(const ViolatedComponent& component, Violation* finding, std::string* why);
   // The cycle that the search found, as short as that is known without an execution; what explain() shows may be shorter.
   std::vector<CycleEdge> plain_cycle(const ViolatedComponent& component) const;
-  // The edges that the component is shown by, if it is violated in every execution: those of a short cycle that
-  // every one has, if there is one and the search has found another; else all.
-  std::vector<uint32_t> of_every_execution(const ViolatedComponent& component) const;
+  bool in_every_execution(const std::vector<CycleEdge>& cycle) const;
+  // The edges of a short cycle that every execution has; empty: none was found.
+  std::vector<uint32_t> cycle_of_every_execution(const ViolatedComponent& component) const;
   // Cycles that every execution has, but for the one that is shown (tso/check/further_cycles.h), each as edges of
   // the component.
   std::vector<std::vector<uint32_t>> further(const ViolatedComponent& component,

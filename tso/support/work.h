@@ -116,7 +116,7 @@ class WorkMeter {
   bool has_room_for(uint64_t bytes) const {
     return bytes <= max_bytes() && (outer_ == nullptr || outer_->has_room_for(bytes));
   }
-  // Of those that grow, itself and around it.
+  // Raises its bound and those of the meters around it, as far as they are bounds that grow.
   void grow(uint64_t bytes) noexcept;
   uint64_t max_work() const { return bounds_.max_work; }
 
