@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "tso/model/channels.h"
 #include "tso/support/printable.h"
 
 namespace tsomon {
@@ -55,6 +56,14 @@ const char* operation_name(EventKind kind) {
   }
 }
 
+static bool begins(const Event& event) {
+  return event.kind() == EventKind::kSend && says_begins(event.address);
+}
+
+const char* operation_name(const Event& event) {
+  return begins(event) ? "initialise" : operation_name(event.kind());
+}
+
 std::string thread_text(ThreadId thread, const Symbols& symbols) {
   return thread < symbols.threads.size() ? std::string(symbols.threads.text(thread))
                                          : fmt::format("T{}", thread);
@@ -70,6 +79,12 @@ std::string operand_text(const Event& event, const Symbols& symbols) {
                                kind_mask(EventKind::kTake) | kind_mask(EventKind::kCount) |
                                kind_mask(EventKind::kAllocate) | kind_mask(EventKind::kFree) |
                                kind_mask(EventKind::kDestroy);
+  if (begins(event)) {
+    Event lock = event;
+    lock.set_kind(EventKind::kDestroy);
+    lock.address &= ~kBegins;
+    return symbols.access_text(lock);
+  }
   return is(event, kinds::kAccesses | kOthers) ? symbols.access_text(event) : std::string();
 }
 
@@ -84,7 +99,7 @@ std::string event_text(const EventBlock& events, const Symbols& symbols, uint32_
   const Event& event = events.events[e];
   // What locks have beside them is no value.
   const bool lock = is(event, kinds::kLocks);
-  return operation_text(operation_name(event.kind()), operand_text(event, symbols),
+  return operation_text(operation_name(event), operand_text(event, symbols),
                         lock ? std::nullopt : events.read_value(event),
                         lock ? std::nullopt : events.write_value(event));
 }

@@ -14,6 +14,8 @@ namespace tsomon {
 
 // What an event does: "load", "store", "locked", "fence", "start thread" ...
 const char* operation_name(EventKind kind);
+// Some have a kind in common.
+const char* operation_name(const Event& event);
 // What it does it to: "x", "0x7f10+8", a thread; empty for a fence.
 std::string operand_text(const Event& event, const Symbols& symbols);
 // The thread's name, or "T5" where it has none.

@@ -58,8 +58,7 @@ const std::string& shown_operand(const ReportedAccess& access) {
 }
 
 std::string access_text(const ReportedAccess& access) {
-  return operation_text(operation_name(access.kind), shown_operand(access), access.read,
-                        access.written);
+  return operation_text(access.operation, shown_operand(access), access.read, access.written);
 }
 
 std::string step_text(const ReportedCycle& cycle, const ReportedStep& step) {
@@ -221,6 +220,7 @@ ReportedAccess reported_access(uint64_t index, const Event& event, const Symbols
   access.thread = thread_text(event.thread, symbols);
   access.thread_id = event.thread;
   access.kind = event.kind();
+  access.operation = operation_name(event);
   access.operand = operand_text(event, symbols);
   access.place = place_of(event.location, symbols, names);
   // A location without bytes is a name, or a lock at its address.
@@ -240,9 +240,8 @@ void add_values(const EventBlock& block, const Event& event, ReportedAccess* acc
 }
 
 nlohmann::ordered_json access_json(const ReportedAccess& access) {
-  nlohmann::ordered_json object = {{"event", access.index},
-                                   {"thread", access.thread},
-                                   {"operation", operation_name(access.kind)}};
+  nlohmann::ordered_json object = {
+      {"event", access.index}, {"thread", access.thread}, {"operation", access.operation}};
   if (!access.variable.empty()) {
     object["variable"] = access.variable;
   }

@@ -229,10 +229,16 @@ void judge(const Trace& trace, uint32_t carried, const predict::KnownAttempts& a
     }
     if (asked.races) {
       predict::RaceOptions race = asked.race;
-      race.max_witness_events = witness_events;
+      race.max_witness_events = witness_events / 2;
       race.asked = places != nullptr ? &places->races : nullptr;
-      judge_kind(left--, bounds, meter.work(),
-                 [&] { prediction->races = predict_races(query, race); });
+      judge_kind(left--, bounds, meter.work(), [&] {
+        prediction->races = predict_races(query, race);
+        // Uses that are asked about by themselves are not told twice.
+        predict_lifetime_races(query,
+                               {!asked.uses_after_free, !asked.uses_after_destroy, true,
+                                race.max_witness_events, jobs, race.asked},
+                               &prediction->races);
+      });
     }
   } catch (const WorkEnded& ended) {
     prediction->ended = ended.limit();

@@ -349,3 +349,14 @@ TSOMON_HOOK void* pvalloc(size_t size) noexcept {
   TSOMON_IF_EXPLORED(allocate((size + 4095) & ~size_t{4095}, 4096))
   return ready() ? begins(next.pvalloc(size), size, TSOMON_PC()) : nullptr;
 }
+
+TSOMON_INTERCEPTOR(malloc)
+TSOMON_INTERCEPTOR(calloc)
+TSOMON_INTERCEPTOR(realloc)
+TSOMON_INTERCEPTOR(reallocarray)
+TSOMON_INTERCEPTOR(free)
+TSOMON_INTERCEPTOR(aligned_alloc)
+TSOMON_INTERCEPTOR(posix_memalign)
+TSOMON_INTERCEPTOR(memalign)
+TSOMON_INTERCEPTOR(valloc)
+TSOMON_INTERCEPTOR(pvalloc)

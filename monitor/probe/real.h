@@ -30,6 +30,17 @@ void* next_definition(const char* name, const char* version);
   }
 #define TSOMON_REAL(NAME) TSOMON_REAL_VERSION(NAME, nullptr)
 
+// Programs that bring a function of their own call what stands in front of the library's by this name,
+// which ThreadSanitizer gives it. After its definition.
+#if defined(__has_attribute) && __has_attribute(copy)
+#define TSOMON_ATTRIBUTES_OF(NAME) __attribute__((copy(NAME)))
+#else
+#define TSOMON_ATTRIBUTES_OF(NAME)
+#endif
+#define TSOMON_INTERCEPTOR(NAME)                        \
+  extern "C" TSOMON_ATTRIBUTES_OF(NAME) __attribute__(( \
+      alias(#NAME), weak, used, visibility("default"))) decltype(::NAME) __interceptor_##NAME;
+
 TSOMON_REAL(pthread_create)
 TSOMON_REAL(pthread_join)
 TSOMON_REAL(pthread_sigmask)

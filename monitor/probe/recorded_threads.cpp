@@ -25,6 +25,7 @@ bool ended_early = false;
 namespace {
 
 std::atomic<bool> active{false};
+bool reports_nothing = false;  // of no thread anything is to be reported
 std::atomic<uint32_t> threads_lock{0};
 std::atomic<uint32_t> next_number{0};
 std::atomic<Thread*> all_threads{nullptr};
@@ -116,6 +117,13 @@ void begin_thread(Thread* thread) {
     }
   }
   put_point_now(RecordType::kThreadBegin, 0, 0);
+  if (reports_nothing && !thread->is_fiber) {
+    ++local.ignored_loads;
+    ++local.ignored_stores;
+  }
+  if (local.ignored_loads != 0 || local.ignored_stores != 0) {
+    put_ignored(0);
+  }
 }
 
 namespace {
@@ -243,6 +251,7 @@ Thread* threads() { return all_threads.load(std::memory_order_acquire); }
 void activate() {
   if (TSOMON_UNLIKELY(recording && !active.load(std::memory_order_relaxed))) {
     active.store(true, std::memory_order_relaxed);
+    reports_nothing = asks_for_no_reports();
     begin_thread(new_thread());
     put_known_objects();
     put_kept();

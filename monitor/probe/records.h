@@ -162,6 +162,8 @@ void put_promised(const volatile void* object, uint64_t pc);
 // What is not to be reported (tso/model/channels.h): accesses of this thread, as Local says; races on
 // these bytes.
 void put_ignored(uint64_t pc);
+// The program's own options say so. Before the first thread begins.
+bool asks_for_no_reports();
 void put_benign(uint64_t address, size_t size, uint64_t pc);
 // The count that the semaphore has now.
 void put_count(sem_t* semaphore, uint64_t pc);

@@ -43,7 +43,8 @@ int reads(FILE* stream, uint64_t pc, Call call) {
 
 #define TSOMON_STREAM(RESULT, NAME, PARAMETERS, HOW) \
   TSOMON_REAL(NAME)                                  \
-  TSOMON_HOOK RESULT NAME PARAMETERS { return HOW; }
+  TSOMON_HOOK RESULT NAME PARAMETERS { return HOW; } \
+  TSOMON_INTERCEPTOR(NAME)
 
 TSOMON_STREAM(FILE*, fopen, (const char* path, const char* mode),
               opened(real_fopen(path, mode), TSOMON_PC()))
@@ -70,3 +71,6 @@ TSOMON_STREAM(int, fgetc, (FILE * stream),
 TSOMON_STREAM(int, getc, (FILE * stream),
               reads(stream, TSOMON_PC(), [=] { return real_getc(stream); }))
 TSOMON_STREAM(int, getchar, (), reads(stdin, TSOMON_PC(), [] { return real_getchar(); }))
+
+// The program's own one may say anything.
+TSOMON_HOOK int __interceptor_fileno(FILE* stream) { return fileno_unlocked(stream); }

@@ -12,14 +12,21 @@
 // Promises    __tsan_release is a send, __tsan_acquire a receive. No store, no fence and no conflict
 //             is invented: nothing says which instructions do it.
 // Ignoring    leaves nothing out, which could make verdicts wrong: it says what is not to be reported.
+//             So do the options that the program gives itself (__tsan_default_options): report_bugs=0
+//             is all accesses of all threads. Its other options are ThreadSanitizer's own.
 // External    reads and writes of objects that only a library knows are recorded as accesses of one
 //             byte at the object's address.
 // All are weak: a program that has its own keeps it. docs/guide/record.md has the table.
+#include <algorithm>
+#include <string_view>
+
 #include "monitor/probe/before_start.h"
 #include "monitor/probe/operation.h"
 #include "tso/model/channels.h"
 
 using namespace tsomon::probe;
+
+extern "C" __attribute__((weak)) const char* __tsan_default_options();
 
 namespace {
 
@@ -48,6 +55,23 @@ void lock_acquired(const volatile void* lock, bool shared, uint64_t pc) {
     __builtin_ia32_mfence();
     put_point_now(shared ? RecordType::kAcquireShared : RecordType::kAcquire, id(lock), pc);
   }
+}
+
+bool asks_for_no_reports() {
+  const char* const options =
+      __tsan_default_options != nullptr ? __tsan_default_options() : nullptr;
+  constexpr std::string_view kOption = "report_bugs=";
+  bool nothing = false;
+  for (std::string_view rest = options != nullptr ? options : ""; !rest.empty();) {
+    const size_t end = std::min(rest.find_first_of(" ,:\t\n\r"), rest.size());
+    const std::string_view one = rest.substr(0, end);
+    if (one.substr(0, kOption.size()) == kOption) {
+      const std::string_view value = one.substr(kOption.size());
+      nothing = value == "0" || value == "no" || value == "false";
+    }
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return nothing;
 }
 
 void put_promise(const volatile void* object, uint64_t pc) {

@@ -7,6 +7,9 @@
 //             validator has accepted it.
 // Source      This project's own rules: an end is a write of all bytes, the operation of a lock a
 //             read of the lock.
+// Races       An end and a use that can both be next are a race of the two, too, for whoever asks about
+//             races alone. So are the beginning of a lock (pthread_mutex_init and its relatives) and
+//             a use of that lock by another thread: nothing else says that it may be used too early.
 // Blocks      As block_names.h tells them apart.
 // Candidates  Uses by another thread that clocks do not order with the end; one report for each pair
 //             of source locations. Uses that did come after the end of a block need no search.
@@ -23,6 +26,7 @@
 
 #include "offline/predict/asked_places.h"
 #include "offline/predict/query.h"
+#include "offline/predict/races.h"
 #include "offline/predict/search_outcome.h"
 
 namespace tsomon::predict {
@@ -54,5 +58,9 @@ struct LifetimeResult : SearchOutcome {
 };
 
 LifetimeResult predict_lifetimes(Query& query, const LifetimeOptions& options);
+
+// Ends, as far as the options ask for them, and beginnings of locks, that race with a use. Adds to what
+// is known of races.
+void predict_lifetime_races(Query& query, const LifetimeOptions& options, RaceResult* races);
 
 }  // namespace tsomon::predict

@@ -80,7 +80,7 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
     const uint32_t counter =
         semaphores.empty() || event.kind() == EventKind::kCount ? kNone : semaphores.of_event(i);
     bool keep = lock || upgrades || counter != kNone || event.kind() == EventKind::kNotify ||
-                has_edge[i] || commit != kNone || ends_lock(event) ||
+                has_edge[i] || commit != kNone || limits_lock(event) ||
                 (event.kind() == EventKind::kBranch && branches_ == Branches::kAsRecorded &&
                  !state.unbound_reads.empty());
     for (uint32_t cell = span.first; !keep && cell < span.first + span.count; ++cell) {
@@ -138,10 +138,11 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
   }
 }
 
-// The end of a lock, or of memory that a lock lies in.
-bool Model::ends_lock(const Event& event) const {
+// The end of a lock, or of memory that a lock lies in, or the beginning of a lock.
+bool Model::limits_lock(const Event& event) const {
   if (event.kind() != EventKind::kFree) {
-    return event.kind() == EventKind::kDestroy;
+    return event.kind() == EventKind::kDestroy ||
+           (event.kind() == EventKind::kSend && says_begins(event.address));
   }
   const auto at = std::lower_bound(locks_.begin(), locks_.end(), event.address);
   return BlockNames::has_locks(event.address) && at != locks_.end() &&

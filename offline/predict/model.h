@@ -244,7 +244,7 @@ class Model {
   }
   std::vector<bool> find_shared();
   void find_locks();
-  bool ends_lock(const Event& event) const;
+  bool limits_lock(const Event& event) const;
   void add(uint32_t event, ThreadState& state, bool lock_operation);
   void add_uses(NodeId id, CellSpan span, ThreadState& state);
   bool lock_operation(uint32_t event, ThreadState& state);

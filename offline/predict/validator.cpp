@@ -435,51 +435,6 @@ std::string Validator::check_race(std::span<const uint32_t> tail, uint32_t start
   return {};
 }
 
-bool Validator::ends(uint32_t end, uint32_t use) const {
-  const Event& ending = trace_.events[end];
-  const Event& used = trace_.events[use];
-  if (ending.kind() == EventKind::kDestroy) {
-    return is(used, kUsesOfLocks) && ending.address == used.address && ending.size == used.size;
-  }
-  if (ending.kind() != EventKind::kFree) {
-    return false;
-  }
-  const uint64_t bytes = block_bytes(trace_, ending);
-  const bool lock = used.size == 0 && is(used, kUsesOfLocks);
-  if (lock && !BlockNames::has_locks(used.address)) {
-    return false;
-  }
-  if (lock || used.kind() == EventKind::kFree) {
-    return used.address - ending.address < bytes;
-  }
-  const CellSpan block = cells_.of_event(end);
-  const CellSpan span = cells_.of_event(use);
-  return (may_read(used) || may_write(used)) && span.first < block.first + block.count &&
-         block.first < span.first + span.count;
-}
-
-std::string Validator::check_use(std::span<const uint32_t> tail, uint32_t start, uint32_t end) {
-  if (tail.empty() || tail.back() != event_of(tail.back())) {
-    return "a use is an event when it is issued";
-  }
-  if (std::string wrong = replay(tail.first(tail.size() - 1), start, 0); !wrong.empty()) {
-    return wrong;
-  }
-  // Whether the call that uses a lock goes on from there does not matter.
-  const uint32_t use = tail.back();
-  const auto edges = edges_to(use);
-  const bool held_up = std::any_of(edges.begin(), edges.end(), [&](const HardEdge& edge) {
-    return !edge.if_both && !executed(edge.from);
-  });
-  if (!next_in_thread(use) || held_up) {
-    return fmt::format("event {} is not what its thread does next", use);
-  }
-  if (!executed(end)) {
-    return fmt::format("event {} does not come before the use", end);
-  }
-  return ends(end, tail.back()) ? "" : "the last event does not use what has ended";
-}
-
 std::string Validator::find_places(std::span<const uint32_t> tail, uint32_t start,
                                    std::span<const uint32_t> events, std::span<size_t> at) const {
   for (size_t i = 0; i < events.size(); ++i) {

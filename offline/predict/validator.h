@@ -62,6 +62,8 @@ class Validator {
   // Empty: it is one. Otherwise what is wrong.
   std::string check_order(std::span<const uint32_t> tail, uint32_t start = 0);
   std::string check_race(std::span<const uint32_t> tail, uint32_t start = 0);
+  // Of an end, or the beginning of a lock, and a use.
+  std::string check_lifetime_race(std::span<const uint32_t> tail, uint32_t start);
   // The last event uses what `end` has ended before: memory that was freed, a lock.
   std::string check_use(std::span<const uint32_t> tail, uint32_t start, uint32_t end);
   // The four are events of the witness; see Detour in query.h.
@@ -127,6 +129,8 @@ class Validator {
   const Trace& trace_;
   const CellTable& cells_;
   bool ends(uint32_t end, uint32_t use) const;
+  bool begins(uint32_t begin, uint32_t use) const;
+  std::string not_next(uint32_t event) const;
 
   const std::vector<HardEdge>& edges_;
   std::multimap<uint32_t, uint32_t> if_both_;  // HardEdge::if_both, from and to

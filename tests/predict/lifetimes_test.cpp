@@ -19,6 +19,7 @@
 #include "offline/predict/races.h"
 #include "tests/predict/small_traces.h"
 #include "tests/rounds.h"
+#include "tso/model/channels.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;
@@ -156,7 +157,21 @@ class Everything {
     return found;
   }
 
+  // Of an end and a use.
+  Pairs lifetime_races() {
+    return meetings([&](int a, int b) { return is_use(a, b) || is_use(b, a); });
+  }
   Pairs races() {
+    return meetings([&](int a, int b) {
+      return is_data(a) && is_data(b) && event(a).address == event(b).address &&
+             block_[static_cast<size_t>(a)] == block_[static_cast<size_t>(b)] &&
+             (event(a).kind() == EventKind::kWrite || event(b).kind() == EventKind::kWrite);
+    });
+  }
+
+ private:
+  template <typename Meet>
+  Pairs meetings(const Meet& meet) {
     Pairs found;
     visit([&](const State& state) {
       std::vector<int> next;
@@ -167,10 +182,7 @@ class Everything {
       }
       for (const int a : next) {
         for (const int b : next) {
-          if (a < b && is_data(a) && is_data(b) && event(a).address == event(b).address &&
-              block_[static_cast<size_t>(a)] == block_[static_cast<size_t>(b)] &&
-              (event(a).kind() == EventKind::kWrite || event(b).kind() == EventKind::kWrite) &&
-              block_begun(state, a) && block_begun(state, b)) {
+          if (a < b && meet(a, b) && block_begun(state, a) && block_begun(state, b)) {
             found.emplace(a, b);
           }
         }
@@ -179,7 +191,6 @@ class Everything {
     return found;
   }
 
- private:
   struct State {
     std::vector<size_t> done;
     std::map<std::pair<uint64_t, int>, int> last;
@@ -303,6 +314,14 @@ class Everything {
   std::vector<int> source_;  // of a read
 };
 
+Pairs pairs_of(const std::vector<predict::Race>& races) {
+  Pairs pairs;
+  for (const predict::Race& race : races) {
+    pairs.emplace(race.first, race.second);
+  }
+  return pairs;
+}
+
 Pairs pairs_of(const predict::LifetimeResult& result) {
   Pairs pairs;
   for (const auto* const all : {&result.after_free, &result.after_destroy}) {
@@ -316,6 +335,13 @@ Pairs pairs_of(const predict::LifetimeResult& result) {
 predict::LifetimeResult predicted(const Trace& trace, bool buffers = false) {
   predict::Query query(trace, predict::Branches::kAfterEveryRead, {}, buffers);
   return predict_lifetimes(query, {});
+}
+
+predict::RaceResult lifetime_races(const Trace& trace, bool buffers = false) {
+  predict::Query query(trace, predict::Branches::kAfterEveryRead, {}, buffers);
+  predict::RaceResult races;
+  predict_lifetime_races(query, {}, &races);
+  return races;
 }
 
 predict::LifetimeResult predicted(const std::string& text) {
@@ -332,6 +358,7 @@ TEST_CASE(
   uint64_t feasible = 0;
   uint64_t refused = 0;
   uint64_t raced = 0;
+  uint64_t ended = 0;
   for (int round = 0; round < rounds(400, 4000); ++round) {
     const uint32_t threads = 2 + (round % 4 == 0 ? 1U : 0U);
     const Trace trace = random_trace(random, threads, 10 + random() % 4);
@@ -354,19 +381,29 @@ TEST_CASE(
     REQUIRE(std::includes(buffered.begin(), buffered.end(), found.begin(), found.end()));
     predict::RaceOptions options;
     options.branches = predict::Branches::kAfterEveryRead;
-    Pairs races;
-    for (const predict::Race& race : predict_races(with_names, options).races) {
-      races.emplace(race.first, race.second);
-    }
+    const Pairs races = pairs_of(predict_races(with_names, options).races);
     const Pairs real = everything.races();
     REQUIRE(std::includes(real.begin(), real.end(), races.begin(), races.end()));
     if (threads == 2) {
       REQUIRE(races == real);
     }
     raced += races.size();
+    // The end and the use at once.
+    const predict::RaceResult at_once = lifetime_races(with_names);
+    REQUIRE(at_once.invalid == 0);
+    const Pairs ends = pairs_of(at_once.races);
+    const Pairs real_ends = everything.lifetime_races();
+    REQUIRE(std::includes(real_ends.begin(), real_ends.end(), ends.begin(), ends.end()));
+    if (threads == 2) {
+      REQUIRE(ends == real_ends);
+    }
+    const Pairs late_ends = pairs_of(lifetime_races(with_names, true).races);
+    REQUIRE(std::includes(late_ends.begin(), late_ends.end(), ends.begin(), ends.end()));
+    ended += ends.size();
   }
   CHECK(feasible > 300);
   CHECK(raced > 100);
+  CHECK(ended > 100);
   CHECK(refused * 50 < feasible);
 }
 
@@ -405,4 +442,33 @@ TEST_CASE("locks end by themselves and with their memory") {
   CHECK(predicted(
             "A|acq(m)|1\nA|w(x)|2\nA|rel(m)|3\nB|acq(m)|4\nB|r(x)|5\nB|rel(m)|6\nB|destroy(m)|7\n")
             .after_destroy.empty());
+}
+
+TEST_CASE("a lock that may be used before it begins is a race, of that lock alone") {
+  const auto races = [](const std::string& text) {
+    auto trace = read_std_text(text, "t");
+    REQUIRE(trace);
+    for (Event& event : trace->events) {
+      // In text locks have names and no addresses, and none begins: what is sent stands for that.
+      if (!is(event, kind_mask(EventKind::kAllocate) | kind_mask(EventKind::kFree) |
+                         kind_mask(EventKind::kFork))) {
+        event.address = 0x10000 + 8 * event.address;
+        event.address |= event.kind() == EventKind::kSend ? kBegins : 0;
+      }
+    }
+    const predict::RaceResult found = lifetime_races(named(std::move(*trace)));
+    CHECK(found.invalid == 0);
+    return pairs_of(found.races);
+  };
+  const std::string begins = "A|send(m)|1\n";
+  const std::string uses = "B|acq(m)|2\nB|rel(m)|3\n";
+  CHECK(races(begins + uses) == Pairs{{0, 1}});
+  CHECK(races(uses + begins) == Pairs{{0, 2}});
+  CHECK(races(begins + "A|fork(B)|4\n" + uses).empty());
+  CHECK(races(begins + "A|acq(m)|2\nA|rel(m)|3\n").empty());
+  CHECK(races(begins + "B|acq(n)|2\nB|rel(n)|3\n").empty());
+  // Between them it is made once more, or there is another one.
+  CHECK(races(begins + begins + uses) == Pairs{{1, 2}});
+  CHECK(races(begins + "A|destroy(m)|4\n" + uses).count({0, 2}) == 0);
+  CHECK(races(begins + "A|free(0x10000=8)|4\nA|alloc(0x10000=8)|5\n" + uses).count({0, 3}) == 0);
 }

@@ -12,40 +12,20 @@
 #include <doctest/doctest.h>
 #include <sys/personality.h>
 #include <sys/ptrace.h>
-#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "decoders/x86/dataflow.h"
 #include "decoders/x86/decode.h"
+#include "tests/accesses/registers.h"
 #include "tests/monitor/folder.h"
 
 namespace tsomon::test {
 namespace {
 
-using x86::Register;
-
-size_t read_memory(int pid, uint64_t address, void* to, size_t size) {
-  const iovec here{to, size};
-  const iovec there{reinterpret_cast<void*>(address), size};
-  const ssize_t got = ::process_vm_readv(pid, &here, 1, &there, 1, 0);
-  return got < 0 ? 0 : static_cast<size_t>(got);
-}
-
-x86::RegisterFile register_file(const user_regs_struct& from) {
-  x86::RegisterFile file;
-  const uint64_t general[] = {from.rax, from.rcx, from.rdx, from.rbx, from.rsp, from.rbp,
-                              from.rsi, from.rdi, from.r8,  from.r9,  from.r10, from.r11,
-                              from.r12, from.r13, from.r14, from.r15};
-  for (unsigned i = 0; i < 16; ++i) {
-    file.set(static_cast<Register>(i), general[i]);
-  }
-  file.set(Register::kFsBase, from.fs_base);
-  file.set(Register::kGsBase, from.gs_base);
-  file.set(Register::kDirection, (from.eflags >> 10) & 1U);
-  return file;
-}
+using testing::read_memory;
+using testing::register_file;
 
 struct Thread {
   int tid = 0;
