@@ -97,7 +97,7 @@ void HeldUnits::add(Part& part) {
   constexpr uint32_t kBoundaries =
       kind_mask(EventKind::kUnitBegin) | kind_mask(EventKind::kUnitEnd) | kind_mask(kUnitCancel);
   for (Event& event : held_.back().part.events.events) {
-    if (places_.counts_references(event)) {
+    if (places_.is_library_own(event)) {
       make_idle(event);
       continue;
     }

@@ -9,7 +9,7 @@ const Places::Place& Places::place(uint32_t location) {
   const auto [found, is_new] = places_.try_emplace(location);
   if (is_new && text_) {
     found->second.text = text_(location);
-    found->second.counts = is_reference_count(found->second.text);
+    found->second.own = says_library_own(found->second.text);
   }
   return found->second;
 }
@@ -19,16 +19,16 @@ bool Places::same(uint32_t a, uint32_t b) {
   return !text.empty() && text == place(b).text;
 }
 
-bool Places::counts_references(const Event& event) {
+bool Places::is_library_own(const Event& event) {
   const bool may = event.kind() == EventKind::kReadModifyWrite ||
                    (event.kind() == EventKind::kRead && event.atomic());
-  return may && event.location != Event::kNoLocation && place(event.location).counts;
+  return may && event.location != Event::kNoLocation && place(event.location).own;
 }
 
-void leave_out_reference_counts(Trace& trace) {
+void leave_out_library_own(Trace& trace) {
   Places places([&](uint32_t location) { return trace.symbols.location_text(location); });
   for (Event& event : trace.events) {
-    if (places.counts_references(event)) {
+    if (places.is_library_own(event)) {
       make_idle(event);
     }
   }

@@ -1,12 +1,15 @@
 // Places of the program, as they are shown, by the locations of events.
 //
 // Purpose     Compilers give one place several instructions: loops are known by their places
-//             (tso/model/idle_iterations.h). And where the C++ library counts references no unit
-//             has an event.
+//             (tso/model/idle_iterations.h). And what the C++ library does for its own ends is no
+//             event of a unit.
 // References  Copies of a shared_ptr count in a word that every thread changes, whoever reads what it
 //             points to. What the library does there is no access of the unit that has the copy, as
 //             with locks (docs/theory.md, "Waiting inside of a unit"); a locked operation still
 //             empties the store buffer.
+// Waits       std::atomic::wait, semaphores, latches and barriers look at the word once more before
+//             they ask whether they may go on, for the kernel, should they sleep; and they count
+//             themselves in a word that many atomics share. Nobody acts on what was read.
 // Misses      Counts that a program has made itself: they are data of it. Without debugging
 //             information nothing says where the library counts (monitor/process/symbols.h). What
 //             orders a destructor behind the last use by another thread is such a count: it is left
@@ -34,13 +37,13 @@ class Places {
 
   // Different locations.
   bool same(uint32_t a, uint32_t b);
-  // A locked operation or atomic load by which the library counts references.
-  bool counts_references(const Event& event);
+  // A locked operation or atomic load by which the library counts references, or waits for an atomic.
+  bool is_library_own(const Event& event);
 
  private:
   struct Place {
     std::string text;
-    bool counts = false;
+    bool own = false;
   };
   const Place& place(uint32_t location);
 
@@ -49,6 +52,6 @@ class Places {
 };
 
 // Of a whole trace: they become idle.
-void leave_out_reference_counts(Trace& trace);
+void leave_out_library_own(Trace& trace);
 
 }  // namespace tsomon

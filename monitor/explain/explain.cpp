@@ -141,7 +141,7 @@ Result<ExplainedInput> read_for_explaining(const std::string& file, const Explai
   if (!trace) {
     return tl::unexpected<Error>(std::move(trace.error()));
   }
-  leave_out_reference_counts(*trace);
+  leave_out_library_own(*trace);
   resolve_idle_iterations(*trace);
   if (options.check.property != Property::kAtomicSets) {
     follow_lifetimes(*trace);

@@ -49,7 +49,7 @@ struct ReportedAccess {
   ThreadId thread_id = 0;
   std::string thread;
   EventKind kind = EventKind::kRead;
-  const char* operation = "";       // its name
+  const char* operation = "load";   // its name
   std::string operand;              // as in the trace: "x", "0x7f10+8", a thread; empty for a fence
   std::string variable;             // "counter+0x8"; empty: it has no name
   std::optional<uint64_t> address;  // absent in text traces with names, and for threads and fences

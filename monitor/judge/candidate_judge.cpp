@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "monitor/events/read_ahead.h"
+#include "monitor/judge/late_reads.h"
 #include "monitor/judge/set_candidate.h"
 #include "offline/check/orientation_search.h"
 #include "tso/check/analysis_budget.h"
@@ -92,7 +93,12 @@ Judgement CandidateJudge::judge(std::span<const DetectedCandidate> candidates,
           analyse_set_candidates(symbols_, candidates, options, &judgement.slice, &judgement.index);
       (*judgement.analysis)->notes = {};  // what is not certain the detector has counted
     } else {
-      judgement.analysis = analyse_exactly(judgement.slice, options);
+      const auto analyse = [&](const Trace& trace) { return analyse_exactly(trace, options); };
+      judgement.analysis = analyse(judgement.slice);
+      if (options.values) {
+        judgement.analysis = with_late_reads(std::move(*judgement.analysis), judgement.slice,
+                                             slice.late_reads, analyse);
+      }
     }
   });
   judgement.work = spent.work;

@@ -358,10 +358,10 @@ class Watch::Impl {
     Waiting waiting;
     waiting.first = candidate.index[candidate.pending_prefix];
     waiting.last = candidate.index.back();
-    waiting.slice = {std::move(candidate.events),    std::move(candidate.index),
-                     candidate.pending_prefix,       candidate.all_stores,
-                     candidate.some_executions,      {},
-                     std::move(candidate.lock_words)};
+    waiting.slice = {std::move(candidate.events),     std::move(candidate.index),
+                     candidate.pending_prefix,        candidate.all_stores,
+                     candidate.some_executions,       {},
+                     std::move(candidate.lock_words), std::move(candidate.late_reads)};
     waiting.candidate = std::move(candidate);
     waiting.candidate.events = EventBlock();
     waiting.candidate.index.clear();

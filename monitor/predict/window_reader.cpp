@@ -53,8 +53,7 @@ Result<void> WindowReader::next_block() {
   const auto& lines = source_.origin().lines;
   for (size_t i = 0; looks_for_attempts_ && i < block_.events.size(); ++i) {
     const uint64_t line_of = lines.empty() ? events_ + i : lines[i];
-    if (places_.counts_references(block_.events[i]) ||
-        idle_.add(block_, block_.events[i], line_of)) {
+    if (places_.is_library_own(block_.events[i]) || idle_.add(block_, block_.events[i], line_of)) {
       failed_.insert(line_of);
     }
   }

@@ -99,13 +99,22 @@ bool is_system_header(const std::string& file) {
 }
 
 constexpr std::string_view kReferenceCount = "reference count in ";
+constexpr std::string_view kWait = "look before waiting in ";
 
-bool counts_references(const SourceFrame& innermost) {
+// What the C++ library accesses there for its own ends; empty: nothing.
+std::string_view library_purpose(const SourceFrame& innermost) {
   const std::string_view file = innermost.file;
-  return file.find("/include/c++/") != std::string_view::npos &&
-         (file.ends_with("/ext/atomicity.h") ||
-          (file.ends_with("/bits/shared_ptr_base.h") &&
-           innermost.function.find("_Sp_counted_base") != std::string::npos));
+  if (file.find("/include/c++/") == std::string_view::npos) {
+    return {};
+  }
+  if (file.ends_with("/ext/atomicity.h") ||
+      (file.ends_with("/bits/shared_ptr_base.h") &&
+       innermost.function.find("_Sp_counted_base") != std::string::npos)) {
+    return kReferenceCount;
+  }
+  const bool waits =
+      file.ends_with("/bits/atomic_wait.h") || file.ends_with("/bits/atomic_timed_wait.h");
+  return waits ? kWait : std::string_view();
 }
 
 // The text stands in fields that end at '|' and in lines.
@@ -120,7 +129,9 @@ std::string one_field(std::string text) {
 
 }  // namespace
 
-bool is_reference_count(std::string_view text) { return text.starts_with(kReferenceCount); }
+bool says_library_own(std::string_view text) {
+  return text.starts_with(kReferenceCount) || text.starts_with(kWait);
+}
 
 std::string readable_name(const char* linker_name) {
   return without_parameters(demangle(linker_name));
@@ -438,9 +449,7 @@ SourcePlace Symboliser::make_place(uint64_t pc) {
     place.file = chosen->file;
     place.line = chosen->line;
     place.text = frame_text(*chosen);
-    if (counts_references(chain.front())) {
-      place.text.insert(0, kReferenceCount);
-    }
+    place.text = std::string(library_purpose(chain.front())) + place.text;
     std::copy_if(chain.begin() + (chosen - chain.data()) + 1, chain.end(),
                  std::back_inserter(place.callers),
                  [](const SourceFrame& frame) { return !is_system_header(frame.file); });

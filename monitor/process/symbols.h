@@ -5,8 +5,9 @@
 //             innermost frame outside the system's headers: the line that uses std::atomic, not
 //             the line inside <atomic>. The frames around that one are its callers. Code that ended
 //             up in several functions has one text: the callers that all agree on, and then those that it may have been.
-// References  What libstdc++ does to count them (ext/atomicity.h, shared_ptr_base.h) is called so,
-//             before the line that uses it: is_reference_count().
+// Library     What libstdc++ does to count references (ext/atomicity.h, shared_ptr_base.h), and what it
+//             looks at before it waits for an atomic (atomic_wait.h), is called so, before the line
+//             that uses it: says_library_own().
 // Build-ids   A file that has another build-id than the recorded module is not used: its lines
 //             would be wrong. Then, and without symbols, the text is "module+0xOFFSET", where
 //             OFFSET is the address as the file counts it.
@@ -63,9 +64,9 @@ void add_place(const SourcePlace& place, SourcePlaces* places);
 // The place with this text; where none is known the text alone.
 SourcePlace place_in(const SourcePlaces& places, const std::string& text);
 
-// Whether the text of a place says that the C++ library counts references there, for all that
-// point to one object: "reference count in function file.cpp:123".
-bool is_reference_count(std::string_view text);
+// Whether the text of a place says that the C++ library accesses something for its own ends there:
+// "reference count in function file.cpp:123", or "look before waiting in ...".
+bool says_library_own(std::string_view text);
 
 // "function file.cpp:123", as far as it is known.
 std::string frame_text(const SourceFrame& frame);

@@ -75,20 +75,25 @@ ValueOrder::Waits ValueOrder::waits(ThreadId thread, const Item& item, int64_t o
     return Waits::kNot;
   }
   const Place place = place_of(item.event);
+  const auto overwrites = [&](uint64_t held) {
+    return item.written && *item.written != held && wants(thread, place, held, over);
+  };
   const auto held = memory_.find(place);
   if (held == memory_.end()) {
-    return item.read && brings(thread, place, *item.read, over) &&
-                   begins_with_another(thread, place, *item.read, over)
-               ? Waits::kForValue
-               : Waits::kNot;
+    if (!item.read) {
+      return Waits::kNot;
+    }
+    if (brings(thread, place, *item.read, over) &&
+        begins_with_another(thread, place, *item.read, over)) {
+      return Waits::kForValue;
+    }
+    return overwrites(*item.read) ? Waits::kToOverwrite : Waits::kNot;
   }
   if (item.read && *item.read != held->second) {
     return brings(thread, place, *item.read, over) || may_come(over) ? Waits::kForValue
                                                                      : Waits::kNot;
   }
-  return item.written && *item.written != held->second && wants(thread, place, held->second, over)
-             ? Waits::kToOverwrite
-             : Waits::kNot;
+  return overwrites(held->second) ? Waits::kToOverwrite : Waits::kNot;
 }
 
 ValueOrder::Item ValueOrder::take(ThreadId thread) {

@@ -9,10 +9,10 @@
 //             order. One that reads a value which the location does not hold waits for the
 //             store of another thread that brings it; one that would overwrite a value waits for
 //             the loads that still have to read it. No recording has what a location held at first:
-//             that is a value which is read and which no pending store brings. Nothing waits for
-//             what certainly came later, and nobody in a circle, or beyond where it has to be over:
-//             then one that only would overwrite a value goes on, as later loads may find the value
-//             again, and of several the one that has to be over first.
+//             that is a value which is read and which no pending store brings, else what the first one
+//             reads. Nothing waits for what certainly came later, and nobody in a circle, or beyond
+//             where it has to be over: then one that only would overwrite a value goes on, as later
+//             loads may find the value again, and of several the one that has to be over first.
 // Misses      Orders that no such choice of one step at a time leads to; values that are not known,
 //             and accesses to the same bytes with different sizes: they are taken as they come.
 // Sleepers    What a thread does when it has slept seems to begin before it slept. A value that nobody has

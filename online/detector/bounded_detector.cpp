@@ -82,6 +82,10 @@ DetectedSlice BoundedDetector::slice(uint64_t first, uint64_t last, uint64_t aro
   late.some_executions = true;
   late.initial = std::move(all.initial);
   late.lock_words = std::move(all.lock_words);
+  late.late_reads = std::move(all.late_reads);
+  for (LateRead& read : late.late_reads) {
+    read.event -= left_out;
+  }
   return late;
 }
 
@@ -275,6 +279,7 @@ void BoundedDetector::report_cycles() {
         candidate.all_stores = found.all_stores;
         candidate.some_executions = found.some_executions;
         candidate.lock_words = std::move(found.lock_words);
+        candidate.late_reads = std::move(found.late_reads);
       }
     }
     callbacks_.on_candidate(std::move(candidate));

@@ -186,8 +186,12 @@ class Detector::Impl {
     ++graph_.statistics().asked;
     asked_events_ += events;
     asked_ = {graph_.size(), events, all.collected};
-    auto order = value_order(history_.slice(first, now_ - 1), std::move(units), options_.relation,
-                             kMaxUndirected * events);
+    auto slice = history_.slice(first, now_ - 1);
+    auto words = history_.lock_words(slice);
+    // It is no reason to ask less of what follows: kAskedPerEvent bounds it.
+    const WorkScope uncounted(current_meter(), WorkScope::Counted::kNo);
+    auto order = value_order(std::move(slice), std::move(words), std::move(units),
+                             options_.relation, kMaxUndirected * events);
     if (!order) {
       return std::nullopt;
     }
@@ -235,6 +239,7 @@ class Detector::Impl {
       candidate.pending_prefix = found.pending_prefix;
       candidate.all_stores = found.all_stores;
       candidate.lock_words = std::move(found.lock_words);
+      candidate.late_reads = std::move(found.late_reads);
     }
     callbacks_.on_candidate(std::move(candidate));
   }

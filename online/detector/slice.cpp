@@ -35,7 +35,8 @@ DetectedSlice slice_of(const EventHistory& history, uint64_t end, uint64_t first
           slice.all_stores,
           false,
           std::move(initial),
-          std::move(words)};
+          std::move(words),
+          std::move(slice.late_reads)};
 }
 
 }  // namespace tsomon

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "online/stream/late_read.h"
 #include "tso/check/analysis.h"
 #include "tso/check/atomic_sets.h"
 #include "tso/model/relation.h"
@@ -143,6 +144,7 @@ struct DetectedCandidate {
   bool all_stores = true;
   bool some_executions = false;  // as of a DetectedSlice
   std::vector<LockWord> lock_words;
+  std::vector<LateRead> late_reads;
 };
 
 // A slice of the input out of the history; see DetectedCandidate.
@@ -156,6 +158,7 @@ struct DetectedSlice {
   bool some_executions = false;
   std::vector<InitialValue> initial;  // see EventHistory; only with events around it
   std::vector<LockWord> lock_words;
+  std::vector<LateRead> late_reads;
 };
 
 struct DetectorStatistics {

@@ -83,7 +83,8 @@ std::optional<ValueOrder> order_of(const Trace& trace, const std::vector<uint64_
 
 }  // namespace
 
-std::optional<ValueOrder> value_order(EventHistory::Slice&& slice, std::vector<PlacedUnit> units,
+std::optional<ValueOrder> value_order(EventHistory::Slice&& slice, std::vector<LockWord> lock_words,
+                                      std::vector<PlacedUnit> units,
                                       const RelationOptions& relation, uint64_t max_undirected) {
   if (!slice.all_stores) {
     return std::nullopt;
@@ -92,6 +93,7 @@ std::optional<ValueOrder> value_order(EventHistory::Slice&& slice, std::vector<P
   static_cast<EventBlock&>(trace) = std::move(slice.events);
   trace.symbols.initial_zero = false;
   trace.pending_prefix = slice.pending_prefix;
+  trace.lock_words = std::move(lock_words);
   if (!trace.has_read_values()) {
     return std::nullopt;
   }

@@ -37,8 +37,10 @@ struct ValueOrder {
   std::vector<std::pair<uint32_t, uint32_t>> beyond_clock;
 };
 
-// `units`: all that they have done lies in the slice; those of one thread do not overlap.
-std::optional<ValueOrder> value_order(EventHistory::Slice&& slice, std::vector<PlacedUnit> units,
+// `units`: all that they have done lies in the slice; those of one thread do not overlap. `lock_words`:
+// of the slice (EventHistory::lock_words).
+std::optional<ValueOrder> value_order(EventHistory::Slice&& slice, std::vector<LockWord> lock_words,
+                                      std::vector<PlacedUnit> units,
                                       const RelationOptions& relation, uint64_t max_undirected);
 
 }  // namespace tsomon

@@ -315,15 +315,27 @@ EventHistory::Later EventHistory::later_stores(uint64_t index, int64_t time) con
   return later;
 }
 
-// Whether a load of a slice may have read a store after it.
-bool EventHistory::may_read(const Event& load, int64_t hi, uint64_t value, const Later& later) {
-  return (later.known_until && hi >= *later.known_until) ||
-         std::any_of(later.stores.begin(), later.stores.end(), [&](const Pending& store) {
-           const LocationKey here{load.address, load.size};
-           const LocationKey there{store.event.address, store.event.size};
-           return store.event.thread != load.thread && store.event.lo <= hi &&
-                  overlap(here, there) && !(here == there && store.value && *store.value != value);
-         });
+// When at the earliest a load of a slice read a store after it, if it may have.
+std::optional<int64_t> EventHistory::may_read(const Event& load, int64_t hi, uint64_t value,
+                                              const Later& later) {
+  std::optional<int64_t> earliest;
+  const auto from = [&](int64_t time) {
+    if (time <= hi) {
+      earliest = std::min(earliest.value_or(kTimeMax), std::max(time, load.lo));
+    }
+  };
+  if (later.known_until) {
+    from(*later.known_until);
+  }
+  for (const Pending& store : later.stores) {
+    const LocationKey here{load.address, load.size};
+    const LocationKey there{store.event.address, store.event.size};
+    if (store.event.thread != load.thread && overlap(here, there) &&
+        !(here == there && store.value && *store.value != value)) {
+      from(store.event.lo);
+    }
+  }
+  return earliest;
 }
 
 // Both by their indices.
@@ -478,8 +490,12 @@ EventHistory::Slice EventHistory::slice(uint64_t first, uint64_t last) const {
   add_pending_prefix(back.take(), units_.open_at(threads, blocks_[begin].first, before), &slice);
   const Later later = later_stores(last, newest);
   for_each_in([&](const Event& event, const EventBlock& extras, uint64_t index) {
-    if (event.has_read_value != 0 &&
-        may_read(event, extras.hi(event), *extras.read_value(event), later)) {
+    const auto value = extras.read_value(event);
+    const auto when =
+        value ? may_read(event, extras.hi(event), *value, later) : std::optional<int64_t>();
+    if (when) {
+      slice.late_reads.push_back(
+          {static_cast<uint32_t>(slice.events.events.size()), *value, *when});
       slice.events.add(event, event.lo, extras.hi(event), std::nullopt, extras.write_value(event));
     } else {
       slice.events.events.push_back(slice.events.with_extras(extras, event));

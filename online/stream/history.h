@@ -9,7 +9,8 @@
 //             draining events and (of the latest block) the loads that had to wait for a store.
 //             When those stores committed is not known (Trace::pending_prefix), nor what memory held
 //             then, but initial_values() has what earlier stores say. A load that may have been
-//             over only after the slice may have read a later store: its value is left out. What a
+//             over only after the slice may have read a later store: its value is left out, and
+//             is in late_reads. What a
 //             take left of a semaphore's count is added to it as its value (hand_over.h).
 // Complexity  add(): a copy, and once a block a look at its events, with those in a buffer where it
 //             begins and ends. slice(): the slice, and as far back as to the beginning of a
@@ -31,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include "online/stream/late_read.h"
 #include "online/stream/lock_words.h"
 #include "online/stream/unit_stacks.h"
 #include "online/structures/huge_pages.h"
@@ -65,6 +67,7 @@ class EventHistory {
     // Every store that could have been in a buffer is there. Otherwise the order of the events is
     // still as in the whole input, but values may come from stores that are missing.
     bool all_stores = true;
+    std::vector<LateRead> late_reads;
   };
   bool contains(uint64_t first) const { return !blocks_.empty() && blocks_.front().first <= first; }
   uint64_t oldest() const { return blocks_.empty() ? UINT64_MAX : blocks_.front().first; }
@@ -145,7 +148,8 @@ class EventHistory {
     std::optional<int64_t> known_until;  // nothing: for ever
   };
   Later later_stores(uint64_t index, int64_t time) const;
-  static bool may_read(const Event& load, int64_t hi, uint64_t value, const Later& later);
+  static std::optional<int64_t> may_read(const Event& load, int64_t hi, uint64_t value,
+                                         const Later& later);
 
   uint64_t capacity_;
   uint32_t drains_;

@@ -108,6 +108,21 @@ TEST_CASE("value order: what must be over goes on by way of a store that brings 
 }
 
 // The load by which a thread that slept sees that it may go on seems to begin before.
+TEST_CASE(
+    "value order: of two that find a lock free the one comes first that has to be over first") {
+  constexpr EventKind kRmw = EventKind::kReadModifyWrite;
+  constexpr EventKind kWrite = EventKind::kWrite;
+  // The first thread is preempted inside its operation; nothing says what the word held at first.
+  const auto all =
+      ordered({access(1, kRmw, 0, 90, 0, 1, 0), access(2, kRmw, 10, 12, 0, 1, 1),
+               access(2, kWrite, 14, 18, {}, 0, 2), access(2, kRmw, 20, 22, 0, 1, 3),
+               access(2, kWrite, 24, 28, {}, 0, 4), access(1, kWrite, 92, 99, {}, 0, 5),
+               access(2, kRmw, 100, 102, 0, 1, 6)});
+  CHECK(mismatches(all) == 0);
+  REQUIRE(all.size() == 7);
+  CHECK(all[4].line == 0);
+}
+
 TEST_CASE("value order: a value that comes much later is waited for") {
   constexpr EventKind kRmw = EventKind::kReadModifyWrite;
   constexpr int64_t kEvents = 3 * static_cast<int64_t>(ValueOrder::kLookAhead);

@@ -92,6 +92,7 @@ class Analyser {
     if (!graph_->complete) {
       incomplete(fmt::format("more than {} undirected edges", options_.max_undirected));
     }
+    result_.values_contradict = graph_->values_contradict;
     if (graph_->values_contradict) {
       incomplete("the recorded values fit no execution and were ignored");
     } else if (options_.values && trace_.complete) {

@@ -102,6 +102,7 @@ struct Analysis : Outcome<Violation> {
   uint64_t fenced_components = 0;  // of the searched ones: what AnalysisOptions::fenced decided
   uint64_t open_edges = 0;         // undirected edges left after refinement
   uint64_t work = 0;               // of the search
+  bool values_contradict = false;  // the recorded values fit no execution, and were ignored
   // Serializability under TSO: of the components that are violated or not decided.
   std::vector<UnfencedUnit> unfenced;
 };
