@@ -25,7 +25,7 @@ inline constexpr WorkBudget kAnalysisBudget = {
 
 // Of what finds slices whose cycles may close in any order of what is open, before it looks at one
 // execution alone (online/detector/bounded_detector.h).
-inline constexpr WorkBudget kMixedBudget = {.work_at_first = 200'000, .work_per_event = 60};
+inline constexpr WorkBudget kMixedBudget = {.work_at_first = 2'000'000, .work_per_event = 60};
 // The same while a program runs: nothing looks at the whole of it afterwards.
 inline constexpr WorkBudget kMixedLiveBudget = {.work_at_first = 2'000'000, .work_per_event = 480};
 
