@@ -24,19 +24,6 @@ void take_way(EventBlock* events, const LateRead& read, bool in_slice) {
   }
 }
 
-// Each way in turn, until visit() is false.
-void each_way(const Trace& slice, const std::vector<LateRead>& reads,
-              const std::function<bool(const Trace&)>& visit) {
-  bool more = true;
-  for (uint32_t way = 0; more && way < 1U << reads.size(); ++way) {
-    Trace one = slice;
-    for (size_t i = 0; i < reads.size(); ++i) {
-      take_way(&one, reads[i], (way >> i & 1) == 0);
-    }
-    more = visit(one);
-  }
-}
-
 void nothing_is_known(Analysis* analysis) {
   analysis->undecided_components += std::max<uint64_t>(analysis->violations(), 1);
   analysis->findings.clear();
@@ -63,14 +50,17 @@ Result<Analysis> with_late_reads(Result<Analysis> found, const Trace& slice,
                      analysis.undecided_components);
   };
   std::optional<Result<Analysis>> gravest;
-  each_way(slice, reads, [&](const Trace& way) {
-    Result<Analysis> now = analyse(way);
+  for (uint32_t way = 0; way < 1U << reads.size(); ++way) {
+    Trace one = slice;
+    for (size_t i = 0; i < reads.size(); ++i) {
+      take_way(&one, reads[i], (way >> i & 1) == 0);
+    }
+    Result<Analysis> now = analyse(one);
     if (!now) {
-      gravest.reset();
-      return false;
+      return found;
     }
     if (now->values_contradict) {
-      return true;  // no execution goes this way
+      continue;  // no execution goes this way
     }
     for (Violation& violation : now->findings) {
       violation.verdict = Verdict::kPossible;  // another way may have happened
@@ -79,8 +69,7 @@ Result<Analysis> with_late_reads(Result<Analysis> found, const Trace& slice,
     if (!gravest || gravity(*now) > gravity(**gravest)) {
       gravest = std::move(now);
     }
-    return true;
-  });
+  }
   return gravest ? std::move(*gravest) : std::move(found);
 }
 

@@ -174,7 +174,7 @@ class LifetimeQuestions {
     spend(model_.size() + events.size());
   }
 
-  // Of the lock that begins there, by others.
+  // Asks about uses of the lock, by other threads, that its beginning may race with.
   void before_beginning(NodeId begin) {
     const auto users = users_at_.find(model_.event(begin).address & ~kBegins);
     if (users == users_at_.end()) {

@@ -22,7 +22,7 @@ class OwnCode {
   OwnCode(const std::string& program, const std::string& map);
 
   bool contains(uint64_t address) const;
-  // Of the function around the address, without what compilers append to parts and copies.
+  // The name of the function around the address, without the suffixes that compilers give to parts and copies.
   std::string function(uint64_t address) const;
   const std::vector<uint64_t>& functions() const { return functions_; }  // where they begin
   uint64_t address_of(const std::string& function) const;                // 0: there is none
