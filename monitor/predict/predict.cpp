@@ -189,7 +189,7 @@ void judge_kind(uint32_t shares, const WorkBounds& bounds, uint64_t used, const 
 constexpr WorkBudget kMemory{UINT64_MAX, 0, uint64_t{512} << 20, 1024};
 
 // Deadlocks first: they are few. Races last: they are many.
-void judge(const Trace& trace, uint32_t carried, const predict::KnownAttempts& attempts,
+void judge(const Trace& trace, uint32_t carried, const predict::KnownValues& values,
            WindowFindings::Asked* places, Prediction* prediction) {
   const PredictOptions& asked = prediction->asked;
   WorkBounds bounds = asked.bounds;
@@ -222,9 +222,9 @@ void judge(const Trace& trace, uint32_t carried, const predict::KnownAttempts& a
     }
     if (asked.atomicity) {
       judge_kind(left--, bounds, meter.work(), [&] {
-        prediction->atomicity = predict_atomicity(
-            query, {true, witness_events, false, jobs,
-                    places != nullptr ? &places->violations : nullptr, &attempts});
+        prediction->atomicity =
+            predict_atomicity(query, {true, witness_events, false, jobs,
+                                      places != nullptr ? &places->violations : nullptr, &values});
       });
     }
     if (asked.races) {
@@ -262,7 +262,7 @@ void judge_window(WindowReader& reader, EventSource& source, bool last,
   if (!source.knows_atomics()) {
     predict::take_exchanged_for_atomic(window.events);
   }
-  judge(window, reader.carried(), reader.attempts(), places, part);
+  judge(window, reader.carried(), reader.values(), places, part);
   if (last) {
     return;
   }

@@ -16,9 +16,9 @@ uint32_t count_of(const predict::ValueOrder::Item& item) {
 
 }  // namespace
 
-WindowReader::WindowReader(EventSource& source, bool attempts)
+WindowReader::WindowReader(EventSource& source, bool values)
     : source_(source),
-      looks_for_attempts_(attempts),
+      asked_values_(values),
       idle_([this](uint64_t line, bool idle) {
         if (!idle) {
           failed_.erase(line);
@@ -28,12 +28,12 @@ WindowReader::WindowReader(EventSource& source, bool attempts)
   idle_.compare_places([this](uint32_t a, uint32_t b) { return places_.same(a, b); });
 }
 
-const predict::KnownAttempts& WindowReader::attempts() {
-  attempts_.failed.assign(window_.events.size(), false);
+const predict::KnownValues& WindowReader::values() {
+  values_.failed.assign(window_.events.size(), false);
   for (uint32_t event = 0; !failed_.empty() && event < window_.events.size(); ++event) {
-    attempts_.failed[event] = failed_.count(line(event)) != 0;
+    values_.failed[event] = failed_.count(line(event)) != 0;
   }
-  return attempts_;
+  return values_;
 }
 
 Result<void> WindowReader::next_block() {
@@ -51,7 +51,7 @@ Result<void> WindowReader::next_block() {
     idle_.finish();
   }
   const auto& lines = source_.origin().lines;
-  for (size_t i = 0; looks_for_attempts_ && i < block_.events.size(); ++i) {
+  for (size_t i = 0; asked_values_ && i < block_.events.size(); ++i) {
     const uint64_t line_of = lines.empty() ? events_ + i : lines[i];
     if (places_.is_library_own(block_.events[i]) || idle_.add(block_, block_.events[i], line_of)) {
       failed_.insert(line_of);
@@ -76,7 +76,7 @@ Result<bool> WindowReader::more() {
 Result<void> WindowReader::fill(uint64_t events) {
   while (own() < events) {
     if (const auto item = order_.empty() ? std::nullopt : order_.next()) {
-      put(item->event, item->line, count_of(*item), item->written);
+      put(*item);
     } else if (at_ < block_.events.size()) {
       take(at_++);
     } else if (!ended_) {
@@ -99,7 +99,7 @@ void WindowReader::take(size_t at) {
   const uint64_t line_of = lines.empty() ? events_ : lines[at];
   ++events_;
   if (order_.empty() && event.span_or_extra == 0 && !event.has_extras() && event.lo != kTimeMax) {
-    put(event, line_of);  // most events of text traces
+    put({event, 0, {}, {}, line_of});  // most events of text traces
     return;
   }
   const predict::ValueOrder::Item item{event, block_.hi(event), block_.read_value(event),
@@ -110,7 +110,7 @@ void WindowReader::take(size_t at) {
     block_.clear();
     at_ = 0;
   } else if (order_.empty() && item.hi == event.lo) {
-    put(event, item.line, count_of(item), item.written);
+    put(item);
   } else {
     order_.add(item);
   }
@@ -132,8 +132,8 @@ bool WindowReader::unplaced(const predict::ValueOrder::Item& item) {
   return again || item.event.kind() == EventKind::kJoin;
 }
 
-void WindowReader::put(const Event& from, uint64_t line_of, uint32_t count,
-                       std::optional<uint64_t> written) {
+void WindowReader::put(const predict::ValueOrder::Item& item) {
+  const auto& [from, hi, has_read, written, line_of] = item;
   const uint64_t number = read();
   if (lines_.empty() && line_of != number) {
     lines_.resize(own());
@@ -144,7 +144,7 @@ void WindowReader::put(const Event& from, uint64_t line_of, uint32_t count,
   }
   // What lies on top of the events is not asked for any more.
   Event event = from;
-  event.span_or_extra = count;
+  event.span_or_extra = count_of(item);
   event.has_hi = event.has_read_value = event.has_write_value = 0;
   names_.name(&event, written);
   if (written && is(event, kind_mask(EventKind::kWrite) | kind_mask(EventKind::kReadModifyWrite))) {
@@ -152,6 +152,9 @@ void WindowReader::put(const Event& from, uint64_t line_of, uint32_t count,
   }
   all_.look(event, number);
   window_.events.push_back(event);
+  if (asked_values_) {
+    values_.words.emplace_back(has_read, written);
+  }
 }
 
 uint64_t WindowReader::line(uint32_t event) const {
@@ -175,9 +178,16 @@ void WindowReader::advance(uint64_t overlap) {
   }
   spend(gone);
   events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(carried() + gone));
+  if (asked_values_) {
+    values_.words.erase(values_.words.begin(),
+                        values_.words.begin() + static_cast<ptrdiff_t>(carried() + gone));
+  }
   lines_.erase(lines_.begin(), lines_.begin() + static_cast<ptrdiff_t>(lines_.empty() ? 0 : gone));
   carried_ = start_.carried();
   events.insert(events.begin(), carried_.size(), Event());
+  if (asked_values_) {
+    values_.words.insert(values_.words.begin(), carried_.size(), predict::WordValues());
+  }
   std::transform(carried_.begin(), carried_.end(), events.begin(),
                  [](const auto& carried) { return carried.event; });
 }

@@ -4,7 +4,7 @@
 // Purpose     An input that is larger than memory is looked at in windows of consecutive events. A
 //             window begins with what was carried to it (offline/predict/window_start.h).
 // Errors      As EventSource; throws WorkEnded when a stop is asked for.
-// Memory      A window: 32 bytes an event, 8 more where events are not numbered in their order; some
+// Memory      A window: 33 bytes an event, 8 more where events are not numbered in their order; some
 //             50 for each attempt of a waiting loop that failed.
 // Thread-safety: none.
 #pragma once
@@ -20,7 +20,7 @@
 #include "monitor/events/places.h"
 #include "monitor/findings/last_waits.h"
 #include "offline/predict/block_names.h"
-#include "offline/predict/failed_attempts.h"
+#include "offline/predict/known_values.h"
 #include "offline/predict/outside_events.h"
 #include "offline/predict/value_order.h"
 #include "offline/predict/window_start.h"
@@ -32,8 +32,8 @@ namespace tsomon {
 
 class WindowReader {
  public:
-  // `attempts`: attempts() is asked for.
-  WindowReader(EventSource& source, bool attempts);
+  // `values`: values() is asked for.
+  WindowReader(EventSource& source, bool values);
 
   // Reads on until the window has so many events of its own, or there are no more.
   Result<void> fill(uint64_t events);
@@ -57,8 +57,8 @@ class WindowReader {
   // Of a first window: the lines of all its events; empty: their numbers.
   std::vector<uint64_t> take_lines() { return std::move(lines_); }
 
-  // Of waiting loops, in the window.
-  const predict::KnownAttempts& attempts();
+  // In the window.
+  const predict::KnownValues& values();
 
   const predict::WindowStart& start() const { return start_; }
   const predict::OutsideEvents& all() const { return all_; }
@@ -71,8 +71,7 @@ class WindowReader {
   Result<void> next_block();
   bool unplaced(const predict::ValueOrder::Item& item);
   void take(size_t at);
-  void put(const Event& from, uint64_t line_of, uint32_t count = 0,
-           std::optional<uint64_t> written = {});
+  void put(const predict::ValueOrder::Item& item);
 
   EventSource& source_;
   predict::ValueOrder order_;
@@ -89,11 +88,11 @@ class WindowReader {
   predict::WindowStart start_;
   predict::OutsideEvents all_;
   LastWaits waits_;
-  const bool looks_for_attempts_;
+  const bool asked_values_;
   IdleIterations idle_;
   std::unordered_set<uint64_t> failed_;  // attempts, by line, and those that are not decided
   Places places_;
-  predict::KnownAttempts attempts_;
+  predict::KnownValues values_;  // of words up to date, of attempts when they are asked for
   predict::BlockNames names_;
 };
 

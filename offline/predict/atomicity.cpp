@@ -10,6 +10,7 @@
 #include "offline/predict/questions.h"
 #include "offline/predict/three_units.h"
 #include "offline/predict/unit_accesses.h"
+#include "offline/predict/word_sections.h"
 #include "tso/support/flat_map.h"
 
 namespace tsomon::predict {
@@ -27,7 +28,8 @@ class AtomicitySearch {
         result_(*result),
         query_(query),
         model_(query.model()),
-        units_(model_, options.attempts),
+        units_(model_, options.values),
+        words_(model_, options.values),
         questions_(query, options.jobs),
         kept_(query.model(), options.max_witness_events) {}
 
@@ -349,7 +351,7 @@ class AtomicitySearch {
     const auto uses = model_.uses(read);
     return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
       const NodeId write = use.source != kNone ? model_.use(use.source).node : kNone;
-      return write != kNone && (write == earlier || model_.always_before(earlier, write));
+      return write != kNone && (write == earlier || model_.before_seen(earlier, write));
     });
   }
 
@@ -375,7 +377,7 @@ class AtomicitySearch {
       return false;
     }
     const auto& [first, to, from, last] = detour;
-    return follows(to, first, model_.node(last).position + 1) ||
+    return words_.exclude(detour) || follows(to, first, model_.node(last).position + 1) ||
            follows(last, from, model_.node(from).position) ||
            (units_.attempts().waits(from) && has_seen(last, from));
   }
@@ -511,6 +513,7 @@ class AtomicitySearch {
   Query& query_;
   const Model& model_;
   UnitAccesses units_;
+  const WordSections words_;
   Questions questions_;
   // Locks that a thread holds at accesses to a cell, all of them or those that write.
   std::map<std::tuple<uint32_t, uint32_t, bool>, std::vector<uint32_t>> sets_;

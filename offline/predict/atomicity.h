@@ -7,8 +7,8 @@
 //             so on); with two the cycle goes through two locations. Each comes with a reordering
 //             that ends when the cycle is closed, and the validator has accepted it.
 // Candidates  Pairs of accesses of a unit and accesses of another thread that clocks do not put
-//             before or after both, and that no lock keeps out which the unit holds in between. One
-//             report for each tuple of source locations.
+//             before or after both, and that no lock keeps out which the unit holds in between, be it
+//             made of atomic operations (word_sections.h). One report for each tuple of source locations.
 // Conflicts   Of data alone: a unit that takes a lock twice is no violation for that. Attempts of
 //             waiting loops that fail are none (failed_attempts.h).
 // Misses      Most cycles that need three threads, and all that need more (three_units.h). Reads and writes of atomic sets are judged as
@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "offline/predict/asked_places.h"
-#include "offline/predict/failed_attempts.h"
+#include "offline/predict/known_values.h"
 #include "offline/predict/query.h"
 #include "offline/predict/search_outcome.h"
 
@@ -51,9 +51,9 @@ struct AtomicityOptions {
   // A cycle of two units and two locations is reported once, whichever of its accesses closes it;
   // true: for each of them.
   bool every_end = false;
-  unsigned jobs = 1;                        // threads; the result does not depend on it
-  AskedPlaces* asked = nullptr;             // in other windows of the input, and here in the end
-  const KnownAttempts* attempts = nullptr;  // of waiting loops
+  unsigned jobs = 1;                    // threads; the result does not depend on it
+  AskedPlaces* asked = nullptr;         // in other windows of the input, and here in the end
+  const KnownValues* values = nullptr;  // of stores and of waiting loops
 };
 
 struct AtomicityResult : SearchOutcome {

@@ -11,7 +11,7 @@ constexpr uint32_t kStores = kind_mask(EventKind::kWrite) | kind_mask(EventKind:
 
 }  // namespace
 
-FailedAttempts::FailedAttempts(const Model& model, const KnownAttempts* known)
+FailedAttempts::FailedAttempts(const Model& model, const KnownValues* known)
     : model_(model), known_(known) {
   for (NodeId id = 0; id < model.size(); ++id) {
     if (has(id) && model.event(id).location != Event::kNoLocation) {

@@ -21,25 +21,15 @@
 #include <unordered_set>
 #include <vector>
 
+#include "offline/predict/known_values.h"
 #include "offline/predict/model.h"
 #include "offline/predict/witness.h"
 
 namespace tsomon::predict {
 
-// What the values of a trace say, which the model does not have. Stores of such a trace have
-// written_tag() in span_or_extra.
-struct KnownAttempts {
-  std::vector<bool> failed;  // by event; may be shorter
-};
-
-// Of a value that is written; 0: not known. Two values may have one.
-inline uint32_t written_tag(uint64_t value) {
-  return static_cast<uint32_t>((value * 0x9E3779B97F4A7C15U) >> 33) | 0x80000000U;
-}
-
 class FailedAttempts {
  public:
-  FailedAttempts(const Model& model, const KnownAttempts* known);
+  FailedAttempts(const Model& model, const KnownValues* known);
 
   // The node is one of the trace.
   bool has(NodeId id) const {
@@ -56,7 +46,7 @@ class FailedAttempts {
   uint32_t last_write(NodeId id, uint32_t start) const;
 
   const Model& model_;
-  const KnownAttempts* const known_;
+  const KnownValues* const known_;
   std::unordered_set<uint32_t> waiting_;  // locations in the source
 };
 

@@ -551,6 +551,13 @@ bool Model::always_before(NodeId a, NodeId b) const {
                                        : before(b)[first.thread] > first.position;
 }
 
+bool Model::before_seen(NodeId a, NodeId seen) const {
+  const Node& first = nodes_[a];
+  const Node& second = nodes_[seen];
+  return first.thread == second.thread ? first.position < second.position
+                                       : needed(seen)[first.thread] > first.position;
+}
+
 uint32_t Model::last_section(const ThreadList& list, uint32_t count, bool shared) const {
   auto at = std::partition_point(list.items.begin(), list.items.end(), [&](uint32_t section) {
     return nodes_[sections_[section].acquire].position < count;

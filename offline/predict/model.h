@@ -155,6 +155,9 @@ class Model {
   std::span<const uint32_t> before(NodeId id) const { return row(before_[id]); }
   std::span<const uint32_t> needed(NodeId id) const { return row(needed_[id]); }
   bool always_before(NodeId a, NodeId b) const;
+  // Where the node is executed and another thread reads what it has written: then it is not the last
+  // one of its thread whose own read is free.
+  bool before_seen(NodeId a, NodeId seen) const;
   // A read that is bound as soon as it is executed.
   bool bound_at_once(NodeId id) const { return nodes_[id].bound_at() == nodes_[id].position + 1; }
 

@@ -9,8 +9,8 @@
 
 namespace tsomon::predict {
 
-UnitAccesses::UnitAccesses(const Model& model, const KnownAttempts* attempts)
-    : model_(model), units_(model.trace()), attempts_(model, attempts) {
+UnitAccesses::UnitAccesses(const Model& model, const KnownValues* values)
+    : model_(model), units_(model.trace()), attempts_(model, values) {
   find_units();
 }
 

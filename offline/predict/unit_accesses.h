@@ -32,7 +32,7 @@ struct UnitPairs {
 
 class UnitAccesses {
  public:
-  UnitAccesses(const Model& model, const KnownAttempts* attempts);
+  UnitAccesses(const Model& model, const KnownValues* values);
 
   const UnitTable& units() const { return units_; }
   UnitId unit_of(NodeId id) const { return units_.of_event(model_.node(id).event); }

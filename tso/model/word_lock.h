@@ -15,9 +15,13 @@ namespace tsomon {
 
 // Which values of a word are free: 0, or 1, or those with a lowest bit that is not set.
 inline constexpr size_t kFreeValues = 3;
+inline constexpr size_t kEvenIsFree = 2;
 inline constexpr bool is_free_value(size_t which, uint64_t value) {
-  return which == 2 ? (value & 1) == 0 : value == which;
+  return which == kEvenIsFree ? (value & 1) == 0 : value == which;
 }
+
+// A small value that is free where this one is.
+inline constexpr uint64_t like_value(uint64_t value) { return value < 2 ? value : 2 | (value & 1); }
 
 enum class WordStep : uint8_t { kNothing, kTakes, kGives, kFrees, kBreaks };
 
