@@ -17,6 +17,7 @@
 
 #include "monitor/check/check_input.h"
 #include "monitor/events/read_input.h"
+#include "monitor/findings/happened_deadlock.h"
 #include "monitor/input/load.h"
 #include "monitor/input/open_events.h"
 #include "monitor/report/render.h"
@@ -54,14 +55,18 @@ int judge(const std::string& file, report::Results* results) {
   const StopSignals signals;  // what was found until then is reported
   CheckOptions options;
   options.analysis.told = Told::kEachKind;
-  const auto checked = check_input(file, InputFormat::kAuto, options);
+  const auto checked = check_properties(file, InputFormat::kAuto, {options});
   if (!checked) {
     return refuse_input(checked.error());
   }
   put_messages(kReportTool, checked->input, checked->warnings);
   nlohmann::ordered_json object =
-      report_json(file, checked->symbols, checked->report, {checked->names});
+      report_json(file, checked->symbols, checked->reports.front(), {checked->names});
   object["tool"] = "tsomon check";
+  if (const auto deadlock = happened_deadlock(checked->stuck, checked->symbols, checked->names);
+      deadlock.any()) {
+    object["deadlock"] = deadlock.json();
+  }
   results->add(object, file);
   return kExitClean;
 }

@@ -33,7 +33,8 @@ constexpr Rule kRules[] = {
     {"not-linearizable", "Not linearizable", "No order of the calls explains what they returned."},
     {"data-race", "Data race", "Another schedule makes two conflicting accesses meet."},
     {"deadlock", "Deadlock",
-     "Another schedule makes threads wait for each other, or for a notification that is gone."},
+     "Threads wait for each other, or for a notification that is gone, in the run or in another "
+     "schedule of it."},
     {"predicted-atomicity-violation", "Predicted atomicity violation",
      "Another schedule makes units of work overlap as no order of whole units allows."},
     {"use-after-free", "Use after free",
@@ -297,6 +298,47 @@ Finding prediction_of(const Json& object, const char* rule) {
   return finding;
 }
 
+// That a run ended in.
+Finding deadlock_of(const Json& object) {
+  Finding finding;
+  finding.rule = "deadlock";
+  finding.verdict = "definite";
+  finding.fingerprint = text_of(object, "fingerprint");
+  std::vector<std::string> places;
+  for_each_object(array_of(object, "threads"), [&](const Json& each) {
+    const Json awaited = each.value("waits_for", Json::object());
+    if (!awaited.is_object()) {
+      return;
+    }
+    const std::string kind = text_of(awaited, "kind");
+    const std::string name = text_of(awaited, kind == "thread" ? "thread" : "lock");
+    const auto holders = texts_of(array_of(awaited, "held_by"));
+    Access access;
+    access.event = number_of(awaited, "event");
+    access.thread = text_of(each, "thread");
+    access.what = fmt::format("waits for {}{}{}", kind == "thread" ? "the end of" : kind,
+                              name.empty() ? "" : " ", name);
+    access.place = place_of(text_of(awaited, "location"));
+    std::string line = fmt::format("{} {}", access.thread, access.what);
+    if (kind == "lock" && !holders.empty()) {
+      line += fmt::format(", which {} holds", fmt::join(holders, ", "));
+    }
+    std::vector<std::string> held;
+    for_each_object(array_of(each, "holds"), [&](const Json& lock) {
+      held.push_back(text_of(lock, "lock") + " since " + text_of(lock, "location"));
+    });
+    finding.details.push_back(
+        held.empty() ? line : fmt::format("{}, and holds {}", line, fmt::join(held, ", ")));
+    places.push_back(access.place.text);
+    finding.accesses.push_back(std::move(access));
+  });
+  std::sort(finding.accesses.begin(), finding.accesses.end(),
+            [](const Access& a, const Access& b) { return a.event < b.event; });
+  finding.headline = fmt::format("{}: {}", rule_of("deadlock").name, fmt::join(places, ", "));
+  finding.details.emplace_back("as it happened in the run");
+  return finding;
+}
+
 Finding exploration_of(const Json& object) {
   Finding finding;
   const std::string kind = text_of(object, "kind");
@@ -448,6 +490,10 @@ void Results::add_findings(const Json& object, Judged* judged) {
               ? exploration_of(each)
               : counted(violation_of(each, property, text_of(each, "verdict")), each));
   });
+  const auto happened = object.find("deadlock");
+  if (happened != object.end() && happened->is_object()) {
+    count(deadlock_of(*happened));
+  }
   const auto predictions = [&](const char* key, const char* rule) {
     for_each_object(array_of(object, key),
                     [&](const Json& each) { count(prediction_of(each, rule)); });
