@@ -56,12 +56,8 @@ const char* operation_name(EventKind kind) {
   }
 }
 
-static bool begins(const Event& event) {
-  return event.kind() == EventKind::kSend && says_begins(event.address);
-}
-
 const char* operation_name(const Event& event) {
-  return begins(event) ? "initialise" : operation_name(event.kind());
+  return lock_begins(event) ? "initialise" : operation_name(event.kind());
 }
 
 std::string thread_text(ThreadId thread, const Symbols& symbols) {
@@ -79,7 +75,7 @@ std::string operand_text(const Event& event, const Symbols& symbols) {
                                kind_mask(EventKind::kTake) | kind_mask(EventKind::kCount) |
                                kind_mask(EventKind::kAllocate) | kind_mask(EventKind::kFree) |
                                kind_mask(EventKind::kDestroy);
-  if (begins(event)) {
+  if (lock_begins(event)) {
     Event lock = event;
     lock.set_kind(EventKind::kDestroy);
     lock.address &= ~kBegins;

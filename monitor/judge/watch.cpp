@@ -350,21 +350,16 @@ class Watch::Impl {
       return;  // its cycles were reported
     }
     ++summary_.candidates;
-    if (!candidate.complete || candidate.events.events.empty() ||
-        !detector_.affords(candidate.index.size())) {
+    if (!candidate.complete || candidate.slice.events.events.empty() ||
+        !detector_.affords(candidate.slice.index.size())) {
       ++summary_.unjudged;
       return;
     }
     Waiting waiting;
-    waiting.first = candidate.index[candidate.pending_prefix];
-    waiting.last = candidate.index.back();
-    waiting.slice = {std::move(candidate.events),     std::move(candidate.index),
-                     candidate.pending_prefix,        candidate.all_stores,
-                     candidate.some_executions,       {},
-                     std::move(candidate.lock_words), std::move(candidate.late_reads)};
+    waiting.slice = std::exchange(candidate.slice, {});
+    waiting.first = waiting.slice.index[waiting.slice.pending_prefix];
+    waiting.last = waiting.slice.index.back();
     waiting.candidate = std::move(candidate);
-    waiting.candidate.events = EventBlock();
-    waiting.candidate.index.clear();
     for (const uint64_t around : Detector::kAround) {
       if (!detector_.affords_around(around)) {
         break;

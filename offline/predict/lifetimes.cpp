@@ -62,7 +62,7 @@ class LifetimeQuestions {
         if (locks != locks_.end()) {
           after_end_of_lock(id, locks->second);
         }
-      } else if (races_ && kind == EventKind::kSend && says_begins(model_.event(id).address)) {
+      } else if (races_ && lock_begins(model_.event(id))) {
         before_beginning(id);
       }
     }
@@ -137,7 +137,7 @@ class LifetimeQuestions {
     }
     const std::vector<Event>& events = model_.trace().events;
     for (uint32_t i = 0; (options_.destroys || races_) && i < events.size(); ++i) {
-      if (events[i].kind() == EventKind::kSend && says_begins(events[i].address)) {
+      if (lock_begins(events[i])) {
         begins_[events[i].address & ~kBegins].push_back(i);
       }
     }

@@ -141,8 +141,7 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
 // The end of a lock, or of memory that a lock lies in, or the beginning of a lock.
 bool Model::limits_lock(const Event& event) const {
   if (event.kind() != EventKind::kFree) {
-    return event.kind() == EventKind::kDestroy ||
-           (event.kind() == EventKind::kSend && says_begins(event.address));
+    return event.kind() == EventKind::kDestroy || lock_begins(event);
   }
   const auto at = std::lower_bound(locks_.begin(), locks_.end(), event.address);
   return BlockNames::has_locks(event.address) && at != locks_.end() &&

@@ -43,8 +43,7 @@ bool Validator::ends(uint32_t end, uint32_t use) const {
 bool Validator::begins(uint32_t begin, uint32_t use) const {
   const Event& beginning = trace_.events[begin];
   const Event& used = trace_.events[use];
-  if (beginning.kind() != EventKind::kSend || !says_begins(beginning.address) || used.size != 0 ||
-      !is(used, kUsesOfLocks) ||
+  if (!lock_begins(beginning) || used.size != 0 || !is(used, kUsesOfLocks) ||
       BlockNames::place(used.address) != (beginning.address & ~kBegins)) {
     return false;
   }

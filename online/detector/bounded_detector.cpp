@@ -273,13 +273,7 @@ void BoundedDetector::report_cycles() {
       candidate.complete = candidate.complete && found.index.size() != found.pending_prefix &&
                            found.index[found.pending_prefix] == candidate.units.front().first;
       if (candidate.complete) {
-        candidate.events = std::move(found.events);
-        candidate.index = std::move(found.index);
-        candidate.pending_prefix = found.pending_prefix;
-        candidate.all_stores = found.all_stores;
-        candidate.some_executions = found.some_executions;
-        candidate.lock_words = std::move(found.lock_words);
-        candidate.late_reads = std::move(found.late_reads);
+        candidate.slice = std::move(found);
       }
     }
     callbacks_.on_candidate(std::move(candidate));

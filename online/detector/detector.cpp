@@ -233,13 +233,7 @@ class Detector::Impl {
       return;
     }
     if (candidate.complete && (!callbacks_.wants_events || callbacks_.wants_events(candidate))) {
-      DetectedSlice found = slice(first, last, 0, false);
-      candidate.events = std::move(found.events);
-      candidate.index = std::move(found.index);
-      candidate.pending_prefix = found.pending_prefix;
-      candidate.all_stores = found.all_stores;
-      candidate.lock_words = std::move(found.lock_words);
-      candidate.late_reads = std::move(found.late_reads);
+      candidate.slice = slice(first, last, 0, false);
     }
     callbacks_.on_candidate(std::move(candidate));
   }

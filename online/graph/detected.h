@@ -123,6 +123,24 @@ struct DetectedComponent {
   std::vector<DetectedUnit> members;  // some of them when there are many
 };
 
+// A slice of the input out of the history, with the stores that may have been in a buffer when it
+// begins, and the position of every event of it in the input. Symbols are those of the input, but
+// what memory held at the beginning is not known.
+struct DetectedSlice {
+  EventBlock events;
+  std::vector<uint64_t> index;
+  uint32_t pending_prefix = 0;  // of a trace of them
+  // False: a store may be missing that was in a buffer at the beginning, so that recorded values
+  // must not be looked at.
+  bool all_stores = true;
+  // Only executions in which older stores than those had committed (bounded_detector.h): what they
+  // show may happen, and nothing is certain by them.
+  bool some_executions = false;
+  std::vector<InitialValue> initial;  // see EventHistory; only with events around it
+  std::vector<LockWord> lock_words;
+  std::vector<LateRead> late_reads;
+};
+
 struct DetectedCandidate {
   std::vector<DetectedUnit> units;   // by first event
   bool directed = false;             // contains a directed cycle: definite
@@ -132,33 +150,8 @@ struct DetectedCandidate {
   uint32_t set = Interner::kNone;
   LocationKey object;
   uint64_t object_begin = 0;  // index of its allocation
-  // The slice of the input from the first to the last event of these units, with the stores that
-  // may have been in a buffer when it begins, and the position of every event of it in the
-  // input. Empty when the candidate is not complete. Symbols are those of the input, but what memory
-  // held at the beginning is not known.
-  EventBlock events;
-  std::vector<uint64_t> index;
-  uint32_t pending_prefix = 0;  // of a trace of them
-  // False: a store may be missing that was in a buffer at the beginning, so that recorded values
-  // must not be looked at.
-  bool all_stores = true;
-  bool some_executions = false;  // as of a DetectedSlice
-  std::vector<LockWord> lock_words;
-  std::vector<LateRead> late_reads;
-};
-
-// A slice of the input out of the history; see DetectedCandidate.
-struct DetectedSlice {
-  EventBlock events;
-  std::vector<uint64_t> index;
-  uint32_t pending_prefix = 0;
-  bool all_stores = true;
-  // Only executions in which older stores than those had committed (bounded_detector.h): what they
-  // show may happen, and nothing is certain by them.
-  bool some_executions = false;
-  std::vector<InitialValue> initial;  // see EventHistory; only with events around it
-  std::vector<LockWord> lock_words;
-  std::vector<LateRead> late_reads;
+  // From the first to the last event of these units. Empty when the candidate is not complete.
+  DetectedSlice slice;
 };
 
 struct DetectorStatistics {

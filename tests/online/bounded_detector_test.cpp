@@ -34,14 +34,14 @@ Seen watch(const Trace& trace, size_t block_events, WorkBudget mixed) {
   callbacks.on_candidate = [&](DetectedCandidate&& candidate) {
     ++seen.candidates;
     REQUIRE(candidate.complete);
-    REQUIRE_FALSE(candidate.events.events.empty());
+    REQUIRE_FALSE(candidate.slice.events.events.empty());
     Trace own;
-    static_cast<EventBlock&>(own) = std::move(candidate.events);
+    static_cast<EventBlock&>(own) = std::move(candidate.slice.events);
     own.symbols.initial_zero = false;
-    own.pending_prefix = candidate.pending_prefix;
+    own.pending_prefix = candidate.slice.pending_prefix;
     AnalysisOptions options;
     options.values = false;  // of memory nothing is known
-    options.only = ranges_of(candidate.units, candidate.index);
+    options.only = ranges_of(candidate.units, candidate.slice.index);
     const auto analysis = analyse(own, options);
     REQUIRE(analysis.has_value());
     seen.violated += analysis->violations() != 0 ? 1 : 0;
@@ -131,8 +131,8 @@ TEST_CASE("units without fences are bounded in work, and their lost update is fo
   uint64_t candidates = 0;
   callbacks.on_candidate = [&](DetectedCandidate&& candidate) {
     ++candidates;
-    CHECK_FALSE(candidate.events.events.empty());
-    CHECK(candidate.pending_prefix <= BoundedDetector::kMostPendingPrefix);
+    CHECK_FALSE(candidate.slice.events.events.empty());
+    CHECK(candidate.slice.pending_prefix <= BoundedDetector::kMostPendingPrefix);
   };
   BoundedDetector detector(trace.symbols, {}, callbacks,
                            {.work_at_first = 1'000'000, .work_per_event = 0});

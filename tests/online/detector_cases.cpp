@@ -86,12 +86,12 @@ Verdict judge(const Trace& trace, const DetectedCandidate& candidate,
   Trace slice;
   slice.symbols = trace.symbols;
   slice.symbols.initial_zero = false;
-  slice.pending_prefix = candidate.pending_prefix;
-  slice.events = candidate.events.events;
-  slice.extras = candidate.events.extras;
+  slice.pending_prefix = candidate.slice.pending_prefix;
+  slice.events = candidate.slice.events.events;
+  slice.extras = candidate.slice.events.extras;
   AnalysisOptions local = options;
-  local.values = options.values && candidate.all_stores;
-  local.only = ranges_of(candidate.units, candidate.index);
+  local.values = options.values && candidate.slice.all_stores;
+  local.only = ranges_of(candidate.units, candidate.slice.index);
   const auto result = analyse(slice, local);
   REQUIRE_MESSAGE(result.has_value(), result.error().to_string());
   return result->verdict();

@@ -339,7 +339,7 @@ TEST_CASE("the fast path changes no component and no candidate") {
     REQUIRE(all.candidates.size() == watched.candidates.size());
     for (size_t i = 0; i < all.candidates.size(); ++i) {
       REQUIRE(all.candidates[i].directed == watched.candidates[i].directed);
-      REQUIRE(all.candidates[i].index == watched.candidates[i].index);
+      REQUIRE(all.candidates[i].slice.index == watched.candidates[i].slice.index);
       REQUIRE(all.candidates[i].units.size() == watched.candidates[i].units.size());
       for (size_t k = 0; k < all.candidates[i].units.size(); ++k) {
         REQUIRE(all.candidates[i].units[k].first == watched.candidates[i].units[k].first);

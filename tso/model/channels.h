@@ -19,6 +19,8 @@
 
 #include <cstdint>
 
+#include "tso/model/event.h"
+
 namespace tsomon {
 
 inline constexpr uint64_t kFirstRound = uint64_t{8} << 60;
@@ -38,6 +40,10 @@ inline bool hands_over(uint64_t channel) { return channel >> 60 != kFirstFiber >
 inline bool says_ignored(uint64_t channel) { return channel >> 60 == kIgnored >> 60; }
 inline bool says_benign(uint64_t channel) { return channel >> 60 == kBenign >> 60; }
 inline bool says_begins(uint64_t channel) { return channel >> 60 == kBegins >> 60; }
+// An event of the recording says so: nothing is sent.
+inline bool lock_begins(const Event& event) {
+  return event.kind() == EventKind::kSend && says_begins(event.address);
+}
 inline uint64_t benign_bytes(uint64_t address, uint64_t size) {
   return kBenign | size << 48 | address;
 }
