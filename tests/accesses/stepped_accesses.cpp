@@ -5,12 +5,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/personality.h>
 #include <sys/ptrace.h>
@@ -246,6 +248,24 @@ class Stepper {
     main_caller_ = 0;
     read_memory(pid_, registers.rsp, &main_caller_, sizeof main_caller_);
     read_mappings();
+    // Destructors of static variables follow there, too.
+    Dl_info here{};
+    ::dladdr(reinterpret_cast<void*>(&std::exit), &here);
+    const auto library = std::find_if(mappings_.begin(), mappings_.end(), [&](const Mapping& one) {
+      return one.file == std::filesystem::canonical(here.dli_fname);
+    });
+    if (library != mappings_.end()) {
+      exit_ = library->begin + reinterpret_cast<uint64_t>(&std::exit) -
+              reinterpret_cast<uint64_t>(here.dli_fbase);
+      add_breakpoint(exit_);
+    }
+  }
+
+  void stop_at_any(Thread& thread) {
+    thread.to_any = true;
+    for (const uint64_t entry : code_.functions()) {
+      add_breakpoint(entry + found_.bias);
+    }
   }
 
   void go_on(int tid, const Thread& thread, int signal) {
@@ -259,6 +279,12 @@ class Stepper {
     ++found_.steps;
     ++thread.steps;
     returned_ = returned_ || (tid == pid_ && ip == main_caller_);
+    if (tid == pid_ && exit_ != 0 && ip == exit_) {
+      step_from_here(thread);
+      remove_breakpoint(std::exchange(exit_, 0));
+      returned_ = true;
+      stop_at_any(thread);
+    }
     const bool was_in_own_code =
         std::exchange(thread.in_own_code, code_.contains(ip - found_.bias));
     if (thread.in_own_code) {
@@ -282,10 +308,7 @@ class Stepper {
       if (code_.contains(caller - found_.bias)) {
         run_to(thread, caller);
       } else if (tid == pid_ && returned_) {
-        thread.to_any = true;  // destructors of static variables may follow
-        for (const uint64_t entry : code_.functions()) {
-          add_breakpoint(entry + found_.bias);
-        }
+        stop_at_any(thread);  // destructors of static variables may follow
       }
     }
     go_on(tid, thread, 0);
@@ -404,6 +427,7 @@ class Stepper {
   std::vector<Mapping> mappings_;
   uint64_t main_ = 0;
   uint64_t main_caller_ = 0;
+  uint64_t exit_ = 0;  // of the C library, until it is called
   bool in_main_ = false;
   bool others_ran_ = false;
   bool returned_ = false;  // from main
