@@ -1,6 +1,7 @@
 #include "offline/predict/word_sections.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tso/support/work.h"
 
@@ -12,10 +13,10 @@ WordSections::WordSections(const Model& model, const KnownValues* known) : model
   }
   for (uint32_t cell = 0; cell < model.cell_count(); ++cell) {
     spend(1);
-    for (size_t free = 0; free < kFreeValues && is_word(cell); ++free) {
-      if (follow_all(cell, free, *known)) {
-        break;
-      }
+    if (!is_word(cell)) {
+      continue;
+    }
+    for (size_t free = 0; free < kFreeValues && !follow_all(cell, free, *known); ++free) {
     }
   }
   group();
@@ -107,7 +108,10 @@ bool WordSections::follow(const ThreadList& list, uint32_t cell, size_t free,
         acquisition = kNone;
         break;
       case WordStep::kFrees:
-        makings_.emplace_back(list.thread, id);
+        if (makings_.empty() || makings_.back().first != list.thread) {
+          makings_.emplace_back();
+        }
+        makings_.back() = {list.thread, id};
         break;
       case WordStep::kBreaks:
         return false;
@@ -131,22 +135,24 @@ bool WordSections::comes_last(NodeId end, uint32_t cell) const {
   return true;
 }
 
-// All that others take is taken after the word was made.
+// All that others take is taken after the word was made. Of each thread the first section is enough.
 bool WordSections::made_first(size_t first_section) const {
-  return std::all_of(makings_.begin(), makings_.end(), [&](const Making& making) {
-    uint32_t last = kNone;
-    for (size_t i = first_section; i < sections_.size(); ++i) {
-      const NodeId acquisition = sections_[i].acquisition;
-      const uint32_t thread = model_.node(acquisition).thread;
+  uint32_t last = kNone;
+  for (size_t i = first_section; i < sections_.size(); ++i) {
+    const NodeId acquisition = sections_[i].acquisition;
+    const uint32_t thread = model_.node(acquisition).thread;
+    spend(1);
+    if (thread == std::exchange(last, thread)) {
+      continue;
+    }
+    for (const auto& [by, making] : makings_) {
       spend(1);
-      // The first section of each thread is enough.
-      if (thread != last && thread != making.first && !seen_by(making.second, acquisition)) {
+      if (by != thread && !seen_by(making, acquisition)) {
         return false;
       }
-      last = thread;
     }
-    return true;
-  });
+  }
+  return true;
 }
 
 bool WordSections::seen_by(NodeId making, NodeId acquisition) const {

@@ -13,7 +13,8 @@
 //             fails whatever it finds where one value is free and several threads have taken the word
 //             again and again.
 // Misses      As value_locks.h; more than kMaxHeld that a thread holds at once.
-// Complexity  O(writes of words with locked operations), three times; exclude(): O(log(sections)).
+// Complexity  O(writes of words with locked operations), three times, and O(threads) for a thread that
+//             makes one; exclude(): O(log(sections)).
 // Memory      16 bytes a section, 4 more for each one that is held when it begins or ends.
 // Errors      Throws WorkEnded.
 // Thread-safety: const after construction.
@@ -70,7 +71,7 @@ class WordSections {
 
   const Model& model_;
   std::vector<Section> sections_;
-  std::vector<Making> makings_;               // of the word that is looked at
+  std::vector<Making> makings_;  // of the word that is looked at, the last of each thread
   std::vector<std::vector<Change>> changes_;  // by thread
   std::vector<uint32_t> pool_;                // sections
 };
