@@ -190,6 +190,8 @@ class Stepper {
   }
 
   void stopped(int tid, int status) {
+    // An instruction of one byte ends where a breakpoint in its place would have.
+    const bool stepped_over = std::exchange(stepped_over_, 0) == tid;
     if (WIFEXITED(status) || WIFSIGNALED(status)) {
       found_.stacks.emplace_back(threads_[tid].lowest, threads_[tid].highest);
       threads_.erase(tid);
@@ -222,15 +224,16 @@ class Stepper {
     }
     user_regs_struct registers{};
     ::ptrace(PTRACE_GETREGS, tid, nullptr, &registers);
-    const bool own = thread.resume_at != 0 && registers.rip == thread.resume_at + 1;
-    if (thread.to_any && breakpoints_.count(registers.rip - 1) != 0) {
+    const bool at_breakpoint = !stepped_over && breakpoints_.count(registers.rip - 1) != 0;
+    const bool own = at_breakpoint && registers.rip == thread.resume_at + 1;
+    if (thread.to_any && at_breakpoint) {
       thread.to_any = false;
       for (const uint64_t entry : code_.functions()) {
         remove_breakpoint(entry + found_.bias);
       }
       --registers.rip;
       ::ptrace(PTRACE_SETREGS, tid, nullptr, &registers);
-    } else if (own || breakpoints_.count(registers.rip - 1) != 0) {
+    } else if (at_breakpoint) {
       --registers.rip;
       ::ptrace(PTRACE_SETREGS, tid, nullptr, &registers);
     }
@@ -335,6 +338,7 @@ class Stepper {
       write_byte(ip, kInt3);
     }
     if (there) {
+      stepped_over_ = tid;
       stopped(tid, status);
     }
   }
@@ -426,6 +430,7 @@ class Stepper {
   std::unordered_map<int, Thread> threads_;
   std::vector<Mapping> mappings_;
   uint64_t main_ = 0;
+  int stepped_over_ = 0;  // the thread that has just been stepped over one
   uint64_t main_caller_ = 0;
   uint64_t exit_ = 0;  // of the C library, until it is called
   bool in_main_ = false;
