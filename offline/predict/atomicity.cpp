@@ -103,6 +103,10 @@ class AtomicitySearch {
       if (local.thread == model_.owner(group.thread) || !(local.last_writes || group.writes)) {
         continue;
       }
+      if (exclude(local.locks, model_.lock_sets()[group.set])) {
+        ++*steps;
+        continue;
+      }
       if ((*steps += kTried) > kMaxSteps) {
         const auto [first, last] = local.access.front();
         const NodeId there = group.nodes.front();
@@ -123,9 +127,6 @@ class AtomicitySearch {
   }
 
   void pairs(uint32_t cell, const UnitPairs& local, const AccessGroup& group, uint32_t* steps) {
-    if (exclude(local.locks, model_.lock_sets()[group.set])) {
-      return;
-    }
     if (local.far == cell) {
       two_access_patterns(local, group, steps);
     } else {
