@@ -468,6 +468,16 @@ void Results::name_waiting(const std::string& input) {
   }
 }
 
+// The last one that was judged is the one before it, with another question.
+bool Results::asked_again() const {
+  if (judged_.size() < 2) {
+    return false;
+  }
+  const Judged& last = judged_.back();
+  const Judged& before = judged_[judged_.size() - 2];
+  return last.name == before.name && last.tool == before.tool && last.question != before.question;
+}
+
 void Results::add_findings(const Json& object, Judged* judged) {
   const auto count = [&](Finding finding) {
     judged->findings += finding.times;
@@ -491,7 +501,7 @@ void Results::add_findings(const Json& object, Judged* judged) {
               : counted(violation_of(each, property, text_of(each, "verdict")), each));
   });
   const auto happened = object.find("deadlock");
-  if (happened != object.end() && happened->is_object()) {
+  if (happened != object.end() && happened->is_object() && !asked_again()) {
     count(deadlock_of(*happened));
   }
   const auto predictions = [&](const char* key, const char* rule) {

@@ -112,6 +112,7 @@ class Results {
 
  private:
   void add_findings(const nlohmann::ordered_json& object, Judged* judged);
+  bool asked_again() const;
   void add(Finding finding, const std::string& input);
   void add_input(size_t finding, const std::string& input);
   // It was seen so often in all. How often more than was known.
