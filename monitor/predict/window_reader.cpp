@@ -133,7 +133,7 @@ bool WindowReader::unplaced(const predict::ValueOrder::Item& item) {
 }
 
 void WindowReader::put(const predict::ValueOrder::Item& item) {
-  const auto& [from, hi, has_read, written, line_of] = item;
+  const uint64_t line_of = item.line;
   const uint64_t number = read();
   if (lines_.empty() && line_of != number) {
     lines_.resize(own());
@@ -143,17 +143,18 @@ void WindowReader::put(const predict::ValueOrder::Item& item) {
     lines_.push_back(line_of);
   }
   // What lies on top of the events is not asked for any more.
-  Event event = from;
+  Event event = item.event;
   event.span_or_extra = count_of(item);
   event.has_hi = event.has_read_value = event.has_write_value = 0;
-  names_.name(&event, written);
-  if (written && is(event, kind_mask(EventKind::kWrite) | kind_mask(EventKind::kReadModifyWrite))) {
-    event.span_or_extra = predict::written_tag(*written);
+  names_.name(&event, item.written);
+  if (item.written &&
+      is(event, kind_mask(EventKind::kWrite) | kind_mask(EventKind::kReadModifyWrite))) {
+    event.span_or_extra = predict::written_tag(*item.written);
   }
   all_.look(event, number);
   window_.events.push_back(event);
   if (asked_values_) {
-    values_.words.emplace_back(has_read, written);
+    values_.words.emplace_back(item.read, item.written);
   }
 }
 
@@ -177,16 +178,15 @@ void WindowReader::advance(uint64_t overlap) {
     start_.pass(events[carried() + i], line_of);
   }
   spend(gone);
-  events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(carried() + gone));
-  if (asked_values_) {
-    values_.words.erase(values_.words.begin(),
-                        values_.words.begin() + static_cast<ptrdiff_t>(carried() + gone));
-  }
+  const size_t old = carried() + gone;
+  events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(old));
   lines_.erase(lines_.begin(), lines_.begin() + static_cast<ptrdiff_t>(lines_.empty() ? 0 : gone));
   carried_ = start_.carried();
   events.insert(events.begin(), carried_.size(), Event());
   if (asked_values_) {
-    values_.words.insert(values_.words.begin(), carried_.size(), predict::WordValues());
+    auto& words = values_.words;
+    words.erase(words.begin(), words.begin() + static_cast<ptrdiff_t>(old));
+    words.insert(words.begin(), carried_.size(), predict::WordValues());
   }
   std::transform(carried_.begin(), carried_.end(), events.begin(),
                  [](const auto& carried) { return carried.event; });

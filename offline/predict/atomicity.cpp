@@ -117,21 +117,17 @@ class AtomicitySearch {
         }
         break;
       }
-      pairs(cell, local, group, steps);
+      if (local.far == cell) {
+        two_access_patterns(local, group, steps);
+      } else {
+        two_conflicts(local, group, steps);
+      }
     }
     return static_cast<size_t>(
         std::partition_point(
             groups.begin() + static_cast<ptrdiff_t>(at), groups.end(),
             [&](const AccessGroup& group) { return group.location == groups[begin].location; }) -
         groups.begin());
-  }
-
-  void pairs(uint32_t cell, const UnitPairs& local, const AccessGroup& group, uint32_t* steps) {
-    if (local.far == cell) {
-      two_access_patterns(local, group, steps);
-    } else {
-      two_conflicts(local, group, steps);
-    }
   }
 
   // That were taken for these places in the source so far, whatever the cells. Different places may

@@ -12,7 +12,9 @@
 //             value that it would write, and is no access of a unit then (failed_attempts.h). It
 //             fails whatever it finds where one value is free and several threads have taken the word
 //             again and again.
-// Misses      As value_locks.h; more than kMaxHeld that a thread holds at once.
+// Misses      As value_locks.h; more than kMaxHeld that a thread holds at once. And what counts from one
+//             value and back to it, and never met another thread's count in the trace, is taken for a
+//             lock: that another one counts in between is not reported.
 // Complexity  O(writes of words with locked operations), three times, and O(threads) for a thread that
 //             makes one; exclude(): O(log(sections)).
 // Memory      16 bytes a section, 4 more for each one that is held when it begins or ends.
