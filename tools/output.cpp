@@ -24,6 +24,13 @@ void put_json(FILE* file, const nlohmann::ordered_json& object, std::string_view
   put(file, json_line(object, tool) + "\n");
 }
 
+void put_listed_json(FILE* file, const ListedJson& json, std::string_view tool) {
+  put_json_line(json, tool, [file](std::string_view piece) {
+    std::fwrite(piece.data(), 1, piece.size(), file);
+  });
+  put(file, "\n");
+}
+
 void put_message(std::string_view tool, std::string_view text) {
   put(stderr, printable(tool) + (tool.empty() ? "" : ": ") + printable(text) + "\n");
 }

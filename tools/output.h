@@ -18,10 +18,13 @@
 
 namespace tsomon {
 
+struct ListedJson;
+
 // Whole lines of a result, flushed.
 void put_lines(FILE* file, std::string_view lines);
 // One object on one line, flushed. `tool`: "tsomon check".
 void put_json(FILE* file, const nlohmann::ordered_json& object, std::string_view tool);
+void put_listed_json(FILE* file, const ListedJson& json, std::string_view tool);
 // One line on standard error: "tsomon check: text". Newlines in the text are escaped, too.
 void put_message(std::string_view tool, std::string_view text);
 

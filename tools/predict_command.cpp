@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "monitor/events/read_input.h"
+#include "monitor/findings/result_json.h"
 #include "monitor/input/load.h"
 #include "monitor/input/open_events.h"
 #include "monitor/predict/predict.h"
@@ -105,11 +106,11 @@ int predict_file(const std::string& file, const PredictArguments& options, Findi
   put_messages(kPredictTool, prediction->input, prediction->warnings);
   HiddenFindings hidden(&filter);
   if (options.output == OutputFormat::kJson) {
-    auto object = prediction_json(file, *prediction, &hidden);
+    ListedJson json = prediction_json(file, *prediction, &hidden);
     if (!prediction->warnings.empty()) {
-      object["warnings"] = prediction->warnings;
+      json.object["warnings"] = prediction->warnings;
     }
-    put_json(stdout, object, kPredictTool);
+    put_listed_json(stdout, json, kPredictTool);
   } else {
     put_lines(stdout, prediction_text(*prediction, &hidden));
   }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/findings/result_json.h"
 #include "tools/command.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
@@ -44,7 +45,7 @@ OnlinePredictions::OnlinePredictions(const PredictChoice& choice, const ReportOu
 void OnlinePredictions::print(const Prediction& prediction) {
   HiddenFindings hidden(filter_);
   if (output_.format == OutputFormat::kJson) {
-    put_json(output_.file, prediction_json("slice", prediction, &hidden), output_.tool);
+    put_listed_json(output_.file, prediction_json("slice", prediction, &hidden), output_.tool);
   } else {
     put_lines(output_.file, predictions_text(prediction, &hidden));
     std::fflush(output_.file);

@@ -1,7 +1,7 @@
 // Memory that is used too late or too early.
 //
 //   explore_memory freed | freed_later | freed_after_join | freed_by_last | freed_twice |
-//                  unwritten | written | copied | mixed | wide | reused
+//                  unwritten | written | copied | wide | reused
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -115,17 +115,6 @@ int copied() {
   return 0;
 }
 
-// A half of what the other thread writes as a whole.
-int mixed() {
-  static uint64_t whole = 0;
-  std::thread writer([] { __atomic_store_n(&whole, 0x100000001, __ATOMIC_RELEASE); });
-  const uint32_t low = __atomic_load_n(reinterpret_cast<uint32_t*>(&whole), __ATOMIC_ACQUIRE);
-  const uint32_t high = __atomic_load_n(reinterpret_cast<uint32_t*>(&whole) + 1, __ATOMIC_ACQUIRE);
-  writer.join();
-  tsomon_outcome("low=%u high=%u", low, high);
-  return 0;
-}
-
 // Sixteen bytes by one instruction, or two: each half is of its own time. The copies are of a whole
 // aggregate, whose store compilers announce before the load.
 struct Wide {
@@ -179,7 +168,6 @@ int main(int argc, char** argv) {
          : is("unwritten")        ? publish(false)
          : is("written")          ? publish(true)
          : is("copied")           ? copied()
-         : is("mixed")            ? mixed()
          : is("wide")             ? wide()
          : is("reused")           ? reused()
                                   : 2;

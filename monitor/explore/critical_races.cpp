@@ -115,7 +115,7 @@ class RaceExplorer : private explain::InterleavingTree {
     } else if (run.end == End::kStuck) {
       keep(run, found_stuck(run));
     } else {
-      const Graph graph = builder_.of_run(run, options_.model, true);
+      const Graph graph = graph_of(run);
       std::vector<Found> all = violated_properties(graph, run, options_.model,
                                                    {options_.serializability, options_.robustness},
                                                    [this](uint64_t pc) { return place(pc); });
@@ -128,6 +128,17 @@ class RaceExplorer : private explain::InterleavingTree {
       return !all.empty();
     }
     return true;
+  }
+
+  Graph graph_of(const Run& run) {
+    const GraphBuilder::Ranges known = builder_.ranges();
+    Graph graph = builder_.of_run(run, options_.model, true);
+    if (const GraphBuilder::Ranges found = builder_.ranges(); found != known) {
+      builder_ = {};
+      builder_.set_ranges(found);
+      graph = builder_.of_run(run, options_.model, true);
+    }
+    return graph;
   }
 
   // Of any order of calls and returns that the interleaving of the accesses leaves open.

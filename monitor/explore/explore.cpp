@@ -72,7 +72,7 @@ class Explorer {
     traces_ = std::make_unique<ClassTraces>(options_.folder);
     std::vector<uint64_t> words;
     for (const auto& worker : workers_) {
-      worker->forget();
+      worker->forget(ranges_);
       const std::vector<uint64_t> known = worker->process().shared_words();
       words.insert(words.end(), known.begin(), known.end());
     }
@@ -157,7 +157,7 @@ class Explorer {
     at_ = worker;
     const bool agreed = agree_on_threads(worker->process());
     const bool learnt = worker->program().take_learnt();
-    if (learn_parts(worker) || learnt || !agreed) {
+    if (learn_parts(worker) || learn_ranges(worker) || learnt || !agreed) {
       again_ = true;
       ++result_.restarts;
     }
@@ -185,6 +185,13 @@ class Explorer {
     if (!parts.empty() && !learnt) {
       note("copies of several shared parts of words were taken for one step");
     }
+    return learnt;
+  }
+
+  // True: accesses of different sizes have a cell in common from now on.
+  bool learn_ranges(const ExploreWorker* worker) {
+    const bool learnt = worker->builder().ranges() != ranges_;
+    ranges_ = worker->builder().ranges();
     return learnt;
   }
 
@@ -533,6 +540,7 @@ class Explorer {
   uint64_t runs_ = 0;
   std::vector<ThreadOrigin> named_threads_;
   std::map<uint64_t, uint8_t> parts_;  // of words that copies go through in parts
+  GraphBuilder::Ranges ranges_;        // that accesses of different sizes share
   std::unique_ptr<ClassTraces> traces_;
   std::unordered_set<uint64_t> classes_;
   std::map<std::string, size_t> keys_;

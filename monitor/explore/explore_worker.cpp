@@ -22,8 +22,9 @@ std::vector<Choice> executed(const Run& run) {
 
 }  // namespace
 
-void ExploreWorker::forget() {
+void ExploreWorker::forget(const GraphBuilder::Ranges& ranges) {
   builder_ = {};
+  builder_.set_ranges(ranges);
   graphs_.reset();
   sequences_.reset();
   states_.reset();

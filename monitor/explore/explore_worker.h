@@ -54,10 +54,12 @@ class ExploreWorker {
   ProgramProcess& process() { return *process_; }
   LearningProgram& program() { return *program_; }
   GraphBuilder& builder() { return builder_; }
+  const GraphBuilder& builder() const { return builder_; }
   // Some sequences were left out (--preemptions).
   bool bounded() const { return bounded_; }
 
-  void forget();  // all that was seen
+  // All that was seen; `ranges` are cells from now on.
+  void forget(const GraphBuilder::Ranges& ranges);
   void begin(const ExplorePart& part, PickedRuns* picked);
   bool done() const;
   NextRun next();

@@ -93,7 +93,7 @@ class IdleAttempts {
     std::optional<uint64_t> read;
     std::optional<uint64_t> written;
     if (kind != EventKind::kFence && kind != EventKind::kUnitBegin) {
-      event.address = graph_.cells[from.cell].address;
+      event.address = graph_.cells[from.cell].address + from.offset;
       event.size = from.size;
       event.set_atomic();
       if (kind != EventKind::kWrite && from.size <= 8) {

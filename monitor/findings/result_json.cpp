@@ -28,6 +28,27 @@ std::string json_line(nlohmann::ordered_json object, std::string_view tool) {
   return json_text(object);
 }
 
+void JsonList::add(const nlohmann::ordered_json& entry) {
+  text_ += (text_.empty() ? "" : ",") + json_text(entry);
+}
+
+void put_json_line(const ListedJson& json, std::string_view tool,
+                   const std::function<void(std::string_view)>& put) {
+  const std::string line = json_line(json.object, tool);
+  std::string_view rest = line;
+  for (const auto& [name, list] : json.lists) {
+    // Within a string the quotation mark would be escaped.
+    const std::string member = ",\"" + name + "\":[";
+    const size_t at = rest.find(member + "]");
+    if (at != std::string_view::npos) {
+      put(rest.substr(0, at + member.size()));
+      put(list.text());
+      rest.remove_prefix(at + member.size());
+    }
+  }
+  put(rest);
+}
+
 std::string json_text(const nlohmann::ordered_json& value) {
   return printable_json(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include "monitor/predict/window_reader.h"
 #include "offline/predict/rapid_threads.h"
 #include "tso/model/cancelled_units.h"
+#include "tso/model/channels.h"
 
 namespace tsomon {
 namespace {
@@ -106,24 +108,78 @@ void drop_lost(Prediction* prediction) {
   }
 }
 
-// What a library that is not instrumented looks at before it waits is not recorded.
+// Shared libraries that are not instrumented: of these calls are recorded, but no access.
+class UnseenLibraries {
+ public:
+  explicit UnseenLibraries(const Prediction& prediction) : prediction_(prediction) {}
+
+  bool has(uint32_t event) {
+    const std::string& module = module_of(prediction_.trace.events[event]);
+    return module.find(".so") != std::string::npos && !is_seen(module);
+  }
+
+ private:
+  const std::string& module_of(const Event& event) {
+    const auto [found, is_new] = modules_.try_emplace(event.location);
+    if (is_new && event.location != Event::kNoLocation && prediction_.names.place) {
+      found->second =
+          prediction_.names.place(prediction_.trace.symbols.location_text(event.location)).module;
+    }
+    return found->second;
+  }
+
+  bool is_seen(const std::string& module) {
+    if (!looked_) {
+      looked_ = true;
+      for (const Event& event : prediction_.trace.events) {
+        if (event.kind() == EventKind::kRead || event.kind() == EventKind::kWrite) {
+          seen_.insert(module_of(event));
+        }
+      }
+    }
+    return seen_.contains(module);
+  }
+
+  const Prediction& prediction_;
+  std::unordered_map<uint32_t, std::string> modules_;  // by location
+  std::set<std::string> seen_;
+  bool looked_ = false;
+};
+
+// What a library that is not instrumented looks at before its calls is not recorded: whether others
+// come, whether a lock is there already or is still used.
 void drop_unseen(Prediction* prediction) {
-  const auto waits_in_library = [&](const predict::Deadlock& one) {
-    const uint32_t location = prediction->trace.events[one.requests.front()].location;
-    return location != Event::kNoLocation && prediction->names.place &&
-           prediction->names.place(prediction->trace.symbols.location_text(location))
-                   .module.find(".so") != std::string::npos;
-  };
-  const uint64_t dropped =
+  UnseenLibraries libraries(*prediction);
+  const auto in_library = [&](uint32_t event) { return libraries.has(event); };
+  const uint64_t lost =
       std::erase_if(prediction->deadlocks.deadlocks, [&](const predict::Deadlock& one) {
         return one.kind == predict::DeadlockKind::kLostNotification && !one.looked &&
-               waits_in_library(one);
+               in_library(one.requests.front());
       });
-  prediction->deadlocks.refused += dropped;
-  if (dropped > 0) {
+  prediction->deadlocks.refused += lost;
+  if (lost > 0) {
     prediction->notes.push_back(
         "notifications that may be lost are not reported where a library waits: what it looks at "
         "is not recorded");
+  }
+  const auto is_made = [&](uint32_t event) { return lock_begins(prediction->trace.events[event]); };
+  const uint64_t races = std::erase_if(prediction->races.races, [&](const predict::Race& race) {
+    return (is_made(race.first) || is_made(race.second)) && in_library(race.first) &&
+           in_library(race.second);
+  });
+  prediction->races.refused += races;
+  const auto drop_uses = [&](std::vector<predict::UseAfterEnd>* all) {
+    return std::erase_if(*all, [&](const predict::UseAfterEnd& use) {
+      return !use.happened && in_library(use.end) && in_library(use.use);
+    });
+  };
+  const uint64_t uses = drop_uses(&prediction->lifetimes.after_destroy) +
+                        drop_uses(&prediction->lifetimes.after_free);
+  prediction->lifetimes.refused += uses;
+  if (races + uses > 0) {
+    prediction->notes.push_back(
+        "uses of locks and memory before a library makes them and after it ends them are not "
+        "reported where the uses are its own: what it looks at is not recorded");
   }
 }
 

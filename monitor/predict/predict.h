@@ -14,7 +14,6 @@
 // Thread-safety: standard input apart, calls are independent.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +30,8 @@
 #include "tso/support/result.h"
 
 namespace tsomon {
+
+struct ListedJson;
 
 struct PredictOptions {
   bool races = true;
@@ -107,7 +108,7 @@ std::string prediction_fingerprint(const Prediction& prediction,
 std::string prediction_fingerprint(const Prediction& prediction, const predict::UseAfterEnd& use);
 
 std::string prediction_text(const Prediction& prediction, HiddenFindings* hidden = nullptr);
-nlohmann::ordered_json prediction_json(const std::string& file, const Prediction& prediction,
-                                       HiddenFindings* hidden = nullptr);
+ListedJson prediction_json(const std::string& file, const Prediction& prediction,
+                           HiddenFindings* hidden = nullptr);
 
 }  // namespace tsomon

@@ -8,6 +8,7 @@
 
 #include "monitor/findings/happened_deadlock.h"
 #include "monitor/findings/reported_cycle.h"
+#include "monitor/findings/result_json.h"
 #include "monitor/predict/predict.h"
 #include "offline/predict/block_names.h"
 #include "tso/support/printable.h"
@@ -408,14 +409,14 @@ std::string prediction_text(const Prediction& prediction, HiddenFindings* hidden
   return text + left_out_text(listing.left_out);
 }
 
-nlohmann::ordered_json prediction_json(const std::string& file, const Prediction& prediction,
-                                       HiddenFindings* hidden) {
+ListedJson prediction_json(const std::string& file, const Prediction& prediction,
+                           HiddenFindings* hidden) {
   const predict::RaceResult& races = prediction.races;
   const predict::DeadlockResult& deadlocks = prediction.deadlocks;
   auto kinds = nlohmann::ordered_json::array();
-  auto race_array = nlohmann::ordered_json::array();
-  auto deadlock_array = nlohmann::ordered_json::array();
-  auto atomicity_array = nlohmann::ordered_json::array();
+  JsonList race_list;
+  JsonList deadlock_list;
+  JsonList atomicity_list;
   if (prediction.asked.races) {
     kinds.push_back("races");
   }
@@ -433,16 +434,16 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
   }
   Listing listing(hidden);
   const auto uses_json = [&](const std::vector<predict::UseAfterEnd>& uses) {
-    auto array = nlohmann::ordered_json::array();
+    JsonList list;
     for_each_listed(uses, &listing, [&](const predict::UseAfterEnd& use) {
       auto entry = entry_json(prediction, {use.end, use.use}, use.tier, use.witness, use.brief);
       entry["happened"] = use.happened;
-      array.push_back(marked(prediction, use, std::move(entry), &listing));
+      list.add(marked(prediction, use, std::move(entry), &listing));
     });
-    return array;
+    return list;
   };
   for_each_listed(races.races, &listing, [&](const Race& race) {
-    race_array.push_back(marked(
+    race_list.add(marked(
         prediction, race,
         entry_json(prediction, events_of(race), race.tier, race.witness, race.brief), &listing));
   });
@@ -456,16 +457,16 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
     entry["holders"] = std::move(holders);
     entry["kind"] =
         deadlock.kind == predict::DeadlockKind::kCircle ? "circle" : "lost-notification";
-    deadlock_array.push_back(marked(prediction, deadlock, std::move(entry), &listing));
+    deadlock_list.add(marked(prediction, deadlock, std::move(entry), &listing));
   });
   const predict::AtomicityResult& atomicity = prediction.atomicity;
-  for_each_listed(
-      atomicity.violations, &listing, [&](const predict::AtomicityViolation& violation) {
-        auto entry = entry_json(prediction, accesses_of(violation), violation.tier,
-                                violation.witness, violation.brief);
-        entry["label"] = label_of(prediction, violation);
-        atomicity_array.push_back(marked(prediction, violation, std::move(entry), &listing));
-      });
+  for_each_listed(atomicity.violations, &listing,
+                  [&](const predict::AtomicityViolation& violation) {
+                    auto entry = entry_json(prediction, accesses_of(violation), violation.tier,
+                                            violation.witness, violation.brief);
+                    entry["label"] = label_of(prediction, violation);
+                    atomicity_list.add(marked(prediction, violation, std::move(entry), &listing));
+                  });
   nlohmann::ordered_json object = {
       {"file", file},
       {"events", prediction.events},
@@ -478,11 +479,13 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
                          prediction.lifetimes.candidates},
       {"refused",
        races.refused + deadlocks.refused + atomicity.refused + prediction.lifetimes.refused},
-      {"races", std::move(race_array)},
-      {"deadlocks", std::move(deadlock_array)},
-      {"atomicity_violations", std::move(atomicity_array)},
-      {"uses_after_free", uses_json(prediction.lifetimes.after_free)},
-      {"uses_after_destroy", uses_json(prediction.lifetimes.after_destroy)}};
+      {"races", nlohmann::ordered_json::array()},
+      {"deadlocks", nlohmann::ordered_json::array()},
+      {"atomicity_violations", nlohmann::ordered_json::array()},
+      {"uses_after_free", nlohmann::ordered_json::array()},
+      {"uses_after_destroy", nlohmann::ordered_json::array()}};
+  JsonList after_free = uses_json(prediction.lifetimes.after_free);
+  JsonList after_destroy = uses_json(prediction.lifetimes.after_destroy);
   if (!prediction.stuck.empty()) {
     const HappenedDeadlock happened =
         happened_deadlock(prediction.stuck, prediction.trace.symbols, prediction.names);
@@ -505,7 +508,12 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
   if (!notes.empty()) {
     object["notes"] = std::move(notes);
   }
-  return object;
+  return {std::move(object),
+          {{"races", std::move(race_list)},
+           {"deadlocks", std::move(deadlock_list)},
+           {"atomicity_violations", std::move(atomicity_list)},
+           {"uses_after_free", std::move(after_free)},
+           {"uses_after_destroy", std::move(after_destroy)}}};
 }
 
 }  // namespace tsomon

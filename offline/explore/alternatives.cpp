@@ -23,7 +23,9 @@ void take_cells(const Graph& from, Graph* to, const Number& number) {
     taken.address = cell.address;
     taken.size = cell.size;
     taken.object = cell.object;
+    taken.parts = cell.parts;
     taken.initial = cell.initial;
+    taken.known = cell.known;
     taken.order.clear();
     for (const int32_t e : cell.order) {
       if (const int32_t other = number(e); other >= 0) {
@@ -54,11 +56,14 @@ void insert_write(Graph* graph, int32_t e, size_t place) {
   event.writes = true;
 }
 
-// The load reads this write: what it writes itself follows. Its own write is not in the order.
+// This is the event's source: what it writes itself follows. Its own write is not in the order.
 void read_from(Graph* graph, int32_t e, int32_t source) {
   GraphEvent& event = event_at(graph, e);
   event.source = source;
-  event.read = graph->value_of(source, event.cell);
+  if (event.op == Op::kStore) {
+    return insert_write(graph, e, place_behind(*graph, event.cell, source));
+  }
+  event.read = graph->value_read(event, source);
   event.waits = false;
   if (!is_locked(event.op)) {
     return;
@@ -101,9 +106,10 @@ bool Alternatives::is_maximal(int32_t e) const {
   const auto& order = graph.cells[event.cell].order;
   int32_t newest = kInitial;
   for (const int32_t write : order) {
-    newest = write != e && previous(write) ? write : newest;
+    newest = write != e && previous(write) && may_be_source(event_at(graph, write), event) ? write
+                                                                                           : newest;
   }
-  if (reads(event.op)) {
+  if (has_source(event)) {
     return event.source == newest;
   }
   return newest == kInitial ||
@@ -151,7 +157,7 @@ void Alternatives::change_last(const Graph& whole, const Alternative& alternativ
   GraphEvent& event = event_at(made, last);
   if (event.op == Op::kAnswer) {
     event.b = alternative.position;
-  } else if (event.op == Op::kStore) {
+  } else if (!has_source(event)) {
     remove_write(made, last);
     insert_write(made, last, alternative.position);
   } else if (alternative.source != event.source) {
@@ -167,7 +173,7 @@ void Alternatives::revisit(const Graph& whole, const Alternative& alternative, G
   const int32_t load = alternative.revisited;
   const auto last = static_cast<int32_t>(alternative.event);
   const GraphEvent& event = event_at(whole, last);
-  const bool store = event.op == Op::kStore;
+  const bool store = !has_source(event);
   const bool reads_another = !store && alternative.source != event.source;
   number_.assign(alternative.end, -1);
   made->events.clear();
@@ -213,14 +219,15 @@ void Alternatives::make(const Graph& whole, const Alternative& alternative, Grap
     find_needed(alternative.event, alternative.end, alternative.source);
   }
   make_graph(whole, alternative, made);
-  steps_.build(*made, model_);
+  steps_.build(*made, model_, StepGraph::Orders::kCells);
   steps_.sort(schedule);
 }
 
 bool Alternatives::offer(const Alternative& alternative) {
   spend(alternative.end);
   make_graph(*graph_, alternative, &made_);
-  const bool consistent = steps_.build(made_, model_) && steps_.sort(nullptr);
+  const bool consistent =
+      steps_.build(made_, model_, StepGraph::Orders::kCells) && steps_.sort(nullptr);
   if (consistent) {
     found_.push_back(alternative);
   }
@@ -233,7 +240,8 @@ void Alternatives::add_revisits(uint32_t e, uint32_t end, int32_t source, uint32
   bool looked = false;
   for (int32_t load = 0; load < static_cast<int32_t>(end); ++load) {
     const GraphEvent& other = event_at(*graph_, load);
-    if (!reads(other.op) || other.cell != event.cell || other.thread == event.thread) {
+    if (!has_source(other) || other.cell != event.cell || other.thread == event.thread ||
+        !may_be_source(event, other)) {
       continue;
     }
     if (!looked) {
@@ -273,12 +281,12 @@ void Alternatives::add_of_event(uint32_t e) {
   }
   std::vector<int32_t> writes = {kInitial};
   for (const int32_t write : graph.cells[event.cell].order) {
-    if (write < static_cast<int32_t>(e)) {
+    if (write < static_cast<int32_t>(e) && may_be_source(event_at(graph, write), event)) {
       writes.push_back(write);
     }
   }
   const auto places = static_cast<uint32_t>(writes.size());
-  if (event.op == Op::kStore) {
+  if (!has_source(event)) {
     for (uint32_t position = 0; position + 1 < places; ++position) {
       offer({e, e + 1, kReadsNone, position, -1});
     }
@@ -292,9 +300,9 @@ void Alternatives::add_of_event(uint32_t e) {
       offer({e, e + 1, source, 0, -1});
     }
   }
-  for (size_t i = 0; is_locked(event.op) && i < writes.size(); ++i) {
-    const Effect effect = effect_of(graph, event, writes[i]);
-    if (effect.enabled && effect.writes) {
+  for (size_t i = 0; is_behind_source(event) && i < writes.size(); ++i) {
+    const Effect effect = is_locked(event.op) ? effect_of(graph, event, writes[i]) : Effect{};
+    if (event.op == Op::kStore || (effect.enabled && effect.writes)) {
       add_revisits(e, e + 1, writes[i], 1);
     }
   }
@@ -304,7 +312,7 @@ std::vector<Alternative> Alternatives::of(const Graph& graph, uint32_t from, int
   found_.clear();
   graph_ = &graph;
   needed_.analyse(graph);
-  if (revisited >= 0 && is_locked(event_at(graph, revisited).op) &&
+  if (revisited >= 0 && is_behind_source(event_at(graph, revisited)) &&
       event_at(graph, revisited).writes) {
     add_revisits(static_cast<uint32_t>(revisited), from, event_at(graph, revisited).source, 1);
   }

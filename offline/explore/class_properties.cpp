@@ -26,26 +26,64 @@ std::map<uint16_t, std::vector<uint32_t>> by_thread(const Graph& graph) {
   return threads;
 }
 
+// The i-th event of a thread reads nothing but what was in its store buffer.
+bool is_forwarded(const Graph& graph, const std::vector<uint32_t>& events, size_t i) {
+  const GraphEvent& load = graph.events[events[i]];
+  if (load.op != Op::kLoad) {
+    return false;
+  }
+  const auto in_buffer = [&](int32_t source) {
+    return source >= 0 && graph.events[source].thread == load.thread &&
+           graph.events[source].op == Op::kStore &&
+           std::none_of(events.begin(), events.begin() + static_cast<ptrdiff_t>(i),
+                        [&](uint32_t between) {
+                          return graph.events[between].index > graph.events[source].index &&
+                                 drains(graph.events[between].op);
+                        });
+  };
+  if (!graph.cells[load.cell].parts) {
+    return in_buffer(load.source);
+  }
+  for (uint32_t byte = load.offset; byte < uint32_t{load.offset} + load.size; ++byte) {
+    if (!in_buffer(graph.source_of_byte(load, byte))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // Program order that the memory model keeps, between all pairs of one thread.
 template <typename Add>
 void add_program_order(const Graph& graph, Model model, const std::vector<uint32_t>& events,
                        const Add& add) {
   for (size_t i = 0; i < events.size(); ++i) {
     const GraphEvent& e = graph.events[events[i]];
-    const bool forwarded =
-        e.op == Op::kLoad && e.source >= 0 && graph.events[e.source].thread == e.thread &&
-        graph.events[e.source].op == Op::kStore &&
-        std::none_of(events.begin(), events.begin() + static_cast<ptrdiff_t>(i), [&](uint32_t f) {
-          return graph.events[f].index > graph.events[e.source].index && drains(graph.events[f].op);
-        });
+    const bool forwarded = is_forwarded(graph, events, i);
     spend(events.size());
     for (size_t j = i + 1; j < events.size(); ++j) {
       const GraphEvent& f = graph.events[events[j]];
-      const bool other_load = f.op == Op::kLoad && f.cell != e.cell;
+      const bool other_load = f.op == Op::kLoad && !share_bytes(e, f);
       const bool relaxed = model == Model::kTso && other_load && (e.op == Op::kStore || forwarded);
       if (!relaxed) {
         add(events[i], events[j], false);
       }
+    }
+  }
+}
+
+// Of a load that has each byte from a write of its own.
+template <typename Add>
+void add_conflicts_of_bytes(const Graph& graph, uint32_t e, const Add& add) {
+  const GraphEvent& load = graph.events[e];
+  for (uint32_t byte = load.offset; byte < uint32_t{load.offset} + load.size; ++byte) {
+    const int32_t source = graph.source_of_byte(load, byte);
+    bool seen = source >= 0;
+    for (const int32_t other : graph.cells[load.cell].order) {
+      const auto write = static_cast<uint32_t>(other);
+      if (write != e && has_byte(graph.events[write], byte)) {
+        seen ? add(write, e, true) : add(e, write, true);
+      }
+      seen = seen && other != source;
     }
   }
 }
@@ -58,7 +96,9 @@ void add_conflicts(const Graph& graph, const Add& add) {
     for (size_t i = 0; i < order.size(); ++i) {
       places[c][order[i]] = i;
       for (size_t j = 0; j < i; ++j) {
-        add(static_cast<uint32_t>(order[j]), static_cast<uint32_t>(order[i]), true);
+        if (share_bytes(graph.events[order[j]], graph.events[order[i]])) {
+          add(static_cast<uint32_t>(order[j]), static_cast<uint32_t>(order[i]), true);
+        }
       }
     }
   }
@@ -68,6 +108,11 @@ void add_conflicts(const Graph& graph, const Add& add) {
       continue;
     }
     const auto& order = graph.cells[load.cell].order;
+    if (graph.cells[load.cell].parts) {
+      spend(order.size() * load.size);
+      add_conflicts_of_bytes(graph, e, add);
+      continue;
+    }
     const size_t seen = load.source < 0 ? 0 : places[load.cell][load.source] + 1;
     spend(order.size());
     for (size_t i = 0; i < order.size(); ++i) {
@@ -168,6 +213,9 @@ std::optional<std::vector<UnitEdge>> unit_cycle(const Graph& graph, Model model,
 
 std::optional<EarlyFree> early_free(const Graph& graph, Model model,
                                     const std::vector<Mark>& marks) {
+  // A store to a part of a cell may be executed before the write that it keeps bytes of.
+  const bool parts = std::any_of(graph.cells.begin(), graph.cells.end(),
+                                 [](const GraphCell& cell) { return cell.parts; });
   Dependencies dependencies;
   bool looked = false;
   std::vector<uint32_t> events;
@@ -189,9 +237,9 @@ std::optional<EarlyFree> early_free(const Graph& graph, Model model,
       if (!has_cell(event.op) || event.waits || event.thread == mark.thread) {
         continue;
       }
-      const uint64_t address = graph.cells[event.cell].address;
+      const uint64_t address = graph.cells[event.cell].address + event.offset;
       if (address >= mark.address && address < mark.address + mark.size &&
-          !dependencies.has(static_cast<int32_t>(e))) {
+          (parts || !dependencies.has(static_cast<int32_t>(e)))) {
         events.push_back(e);
       }
     }

@@ -22,10 +22,78 @@ void put(std::string* name, uint64_t number, int bytes) {
   }
 }
 
+Value bytes_from(uint32_t begin, uint32_t size) {
+  return low_bytes(~Value{0}, size) << (8 * begin);
+}
+
+// Its bytes of the cell, where they are in it.
+Value mask_of(const GraphEvent& event) { return bytes_from(event.offset, event.size); }
+Value in_cell(const GraphEvent& event) { return event.written << (8 * event.offset); }
+
+// In the buffer of the load's thread while `source` is the newest write in memory, if it comes later.
+bool is_before_load(const GraphEvent& store, const GraphEvent& load) {
+  return store.op == Op::kStore && load.op == Op::kLoad && store.thread == load.thread &&
+         store.index < load.index;
+}
+
 }  // namespace
 
+Value Graph::value_after(int32_t write, uint32_t cell) const {
+  if (!cells[cell].parts) {
+    return write == kInitial ? cells[cell].initial : events[static_cast<size_t>(write)].written;
+  }
+  Value value = 0;
+  Value missing = bytes_from(0, cells[cell].size);
+  while (missing != 0 && write >= 0) {
+    const GraphEvent& event = events[static_cast<size_t>(write)];
+    const Value mask = mask_of(event) & missing;
+    value |= in_cell(event) & mask;
+    missing &= ~mask;
+    write = event.source;  // read only while bytes are missing: the event writes a part
+  }
+  return value | (cells[cell].initial & missing);
+}
+
+Value Graph::value_read(const GraphEvent& event, int32_t source) const {
+  Value value = value_after(source, event.cell);
+  if (!cells[event.cell].parts) {
+    return value;
+  }
+  const auto& order = cells[event.cell].order;
+  auto later = source == kInitial ? order.begin() : std::find(order.begin(), order.end(), source);
+  for (; later != order.end(); ++later) {
+    const GraphEvent& store = events[static_cast<size_t>(*later)];
+    if (*later != source && is_before_load(store, event)) {
+      value = (value & ~mask_of(store)) | (in_cell(store) & mask_of(store));
+    }
+  }
+  return low_bytes(value >> (8 * event.offset), event.size);
+}
+
+int32_t Graph::newest_for(const GraphEvent& event) const {
+  const auto& order = cells[event.cell].order;
+  const auto found = std::find_if(order.rbegin(), order.rend(), [&](int32_t write) {
+    return may_be_source(events[static_cast<size_t>(write)], event);
+  });
+  return found == order.rend() ? kInitial : *found;
+}
+
+int32_t Graph::source_of_byte(const GraphEvent& event, uint32_t byte) const {
+  const auto& order = cells[event.cell].order;
+  int32_t found = kInitial;
+  bool seen = event.source != kInitial;
+  for (const int32_t write : order) {
+    const GraphEvent& other = events[static_cast<size_t>(write)];
+    if ((seen || is_before_load(other, event)) && has_byte(other, byte)) {
+      found = write;
+    }
+    seen = seen && write != event.source;
+  }
+  return found;
+}
+
 Effect effect_of(const Graph& graph, const GraphEvent& event, int32_t write) {
-  const Value old = graph.value_of(write, event.cell);
+  const Value old = graph.value_read(event, write);
   return event.exact ? apply_exactly(event.op, old, event.a, event.b, event.size, event.thread)
                      : apply(event.op, old, event.a, event.b, event.size, event.thread);
 }
@@ -33,7 +101,7 @@ Effect effect_of(const Graph& graph, const GraphEvent& event, int32_t write) {
 bool linearize(const Graph& graph, Model model, std::vector<Choice>* schedule,
                const std::vector<uint32_t>& executed) {
   StepGraph steps;
-  if (!steps.build(graph, model)) {
+  if (!steps.build(graph, model, StepGraph::Orders::kBytes)) {
     return false;
   }
   steps.put_in_order(executed);
@@ -55,7 +123,7 @@ std::optional<uint32_t> event_before(const Graph& graph, const Mark& mark) {
 std::vector<std::vector<bool>> executed_before(const Graph& graph, Model model,
                                                const std::vector<uint32_t>& events) {
   StepGraph steps;
-  steps.build(graph, model);
+  steps.build(graph, model, StepGraph::Orders::kBytes);
   std::vector<std::vector<bool>> before;
   for (const uint32_t event : events) {
     const std::vector<bool> after = steps.after(event);
@@ -78,7 +146,11 @@ std::string class_name(const Graph& graph) {
     const GraphEvent& event = graph.events[e];
     put(&name, event.thread, 2);
     put(&name, static_cast<uint64_t>(event.op) << 1 | (event.waits ? 1 : 0), 2);
-    if (reads(event.op)) {
+    if (reads(event.op) && graph.cells[event.cell].parts) {
+      for (uint32_t byte = event.offset; byte < uint32_t{event.offset} + event.size; ++byte) {
+        put_write(graph.source_of_byte(event, byte));
+      }
+    } else if (reads(event.op)) {
       put_write(event.source);
     } else if (event.op == Op::kAnswer) {
       put(&name, static_cast<uint64_t>(event.b), 1);
@@ -95,9 +167,13 @@ std::string class_name(const Graph& graph) {
     return std::tie(a->address, a->size, a->object) < std::tie(b->address, b->size, b->object);
   });
   for (const GraphCell* const cell : cells) {
-    put(&name, cell->address, 8);
-    for (const int32_t write : cell->order) {
-      put_write(write);
+    for (uint32_t byte = 0; byte < (cell->parts ? cell->size : 1U); ++byte) {
+      put(&name, cell->address + byte, 8);
+      for (const int32_t write : cell->order) {
+        if (!cell->parts || has_byte(graph.events[static_cast<size_t>(write)], byte)) {
+          put_write(write);
+        }
+      }
     }
   }
   return name;

@@ -3,6 +3,11 @@
 // Purpose     Two executions are alike when their loads read from the same writes and the writes to
 //             each cell are in the same order. A graph is such a class: (program order, reads-from,
 //             coherence). The exploration makes graphs; a schedule that runs one is made from it.
+// Cells       Accesses of different sizes that share bytes have one cell, the smallest range of at
+//             most 16 bytes that holds them. A store to a part of it is taken for an operation that
+//             keeps the other bytes: it comes right behind the write whose bytes these are, its
+//             source. So no write changes what is behind another one that was there. What a class
+//             is, and its properties, are by bytes: that is how the machine reads and writes.
 // Order       Events stand in the order in which they were added, which is no order of time. What
 //             an event depends on (program order, the write that it reads, the start of its thread,
 //             the end of a thread that it joins) need not stand before it.
@@ -39,6 +44,8 @@ struct GraphEvent {
   uint32_t operation = 0;  // the same, with those that were left out
   Op op = Op::kFence;
   uint8_t size = 0;
+  uint8_t offset = 0;  // of its first byte in the cell
+  bool part = false;   // the cell has other bytes
   bool exact = false;
   bool waits = false;   // blocked: it reads a value with which it cannot go on
   bool writes = false;  // to its cell
@@ -51,11 +58,38 @@ struct GraphEvent {
   uint64_t pc = 0;
 };
 
+// Comes right behind its source, if it writes.
+inline bool is_behind_source(const GraphEvent& event) {
+  return is_locked(event.op) || (event.part && event.op == Op::kStore);
+}
+inline bool has_source(const GraphEvent& event) {
+  return reads(event.op) || is_behind_source(event);
+}
+// Of one cell.
+inline bool has_byte(const GraphEvent& event, uint32_t byte) {
+  return byte >= event.offset && byte < uint32_t{event.offset} + event.size;
+}
+inline bool covers(const GraphEvent& event, const GraphEvent& other) {
+  return event.offset <= other.offset &&
+         uint32_t{event.offset} + event.size >= uint32_t{other.offset} + other.size;
+}
+inline bool share_bytes(const GraphEvent& a, const GraphEvent& b) {
+  return has_cell(a.op) && has_cell(b.op) && a.cell == b.cell &&
+         a.offset < uint32_t{b.offset} + b.size && b.offset < uint32_t{a.offset} + a.size;
+}
+
+// A load's source has bytes of it.
+inline bool may_be_source(const GraphEvent& write, const GraphEvent& event) {
+  return event.op != Op::kLoad || share_bytes(write, event);
+}
+
 struct GraphCell {
   uint64_t address = 0;
   uint8_t size = 0;
   bool object = false;
+  bool parts = false;  // some accesses are of parts of it
   Value initial = 0;
+  uint16_t known = 0;          // bytes of `initial`, if there are parts
   std::vector<int32_t> order;  // of its writes: coherence
 };
 
@@ -63,18 +97,24 @@ struct Graph {
   std::vector<GraphEvent> events;
   std::vector<GraphCell> cells;
 
-  Value value_of(int32_t write, uint32_t cell) const {
-    return write == kInitial ? cells[cell].initial : events[static_cast<size_t>(write)].written;
-  }
+  // What the cell holds after `write`.
+  Value value_after(int32_t write, uint32_t cell) const;
+  // What the event reads if `source` is the newest write in memory. Stores of its own thread that
+  // come later are in the buffer then.
+  Value value_read(const GraphEvent& event, int32_t source) const;
+  // The write that the event, which reads, has this byte of its cell from.
+  int32_t source_of_byte(const GraphEvent& event, uint32_t byte) const;
   int32_t newest(uint32_t cell) const {
     return cells[cell].order.empty() ? kInitial : cells[cell].order.back();
   }
+  // Of those that may be the event's source.
+  int32_t newest_for(const GraphEvent& event) const;
 };
 
 // The effect of a locked event on the value that `write` left.
 Effect effect_of(const Graph& graph, const GraphEvent& event, int32_t write);
 
-// A schedule that runs the graph, events that wait left out; false: the model has none.
+// A schedule that runs the class of the graph, events that wait left out; false: the model has none.
 // `schedule` may be nullptr. `executed`: events that are executed in this order, besides.
 bool linearize(const Graph& graph, Model model, std::vector<Choice>* schedule,
                const std::vector<uint32_t>& executed = {});
@@ -86,7 +126,8 @@ std::vector<std::vector<bool>> executed_before(const Graph& graph, Model model,
 // Names the class: equal names, equal classes (of one program).
 std::string class_name(const Graph& graph);
 uint64_t class_hash(const Graph& graph);
-// A hash of what its events read: classes whose orders are not told apart may differ in it.
+// A hash of what its events read: classes whose orders are not told apart (GraphBuilder::mixed) may
+// differ in it.
 uint64_t values_hash(const Graph& graph);
 
 // Makes graphs of runs. Cells and their numbers are those of one builder.
@@ -99,7 +140,8 @@ class GraphBuilder {
   // was scheduled by Policy::kFirst. Values are those of the run. False: the run did something
   // else. That it crashed before the end is not something else.
   bool extend(Graph* graph, const Run& run, size_t replayed);
-  // Accesses of different sizes to the same bytes, of which none is part of a copy.
+  // Accesses of different sizes to the same bytes, of which none is part of a copy, in more bytes
+  // than a cell may have: they have several, and their orders are not told apart.
   struct Mixed {
     uint64_t address = 0;  // 0: there are none
     uint8_t size = 0;
@@ -111,24 +153,38 @@ class GraphBuilder {
   // Words of memory that copies should go through in parts, and where these begin (a bit for each
   // byte): others access these parts by themselves. What was explored before is void then.
   std::map<uint64_t, uint8_t> take_parts() { return std::exchange(parts_, {}); }
+  // Ranges that accesses of different sizes turned out to share, by address. What was explored
+  // before is void if one is new to the builder that explores.
+  using Ranges = std::map<uint64_t, uint8_t>;
+  const Ranges& ranges() const { return ranges_; }
+  // Nothing was seen so far. Each is one cell.
+  void set_ranges(const Ranges& ranges) { ranges_ = ranges; }
   // The graph of another builder with the numbers of this one.
   Graph adopt(const Graph& graph);
   // As if this builder had seen the other's cells.
   void add_cells(const GraphBuilder& other);
 
  private:
-  uint32_t cell_of(Graph* graph, const Step& step);
-  struct Cell {
-    uint32_t number = 0;
+  struct Access {
     bool divisible = true;
-    uint64_t pc = 0;  // of an access
+    uint64_t pc = 0;     // of one
+    uint64_t begin = 0;  // of its cell
+    uint8_t size = 0;
+    uint32_t cell = 0;
   };
   using Key = std::tuple<uint64_t, uint8_t, bool>;  // address, size, object
-  uint32_t number_of(const Key& key, bool divisible, uint64_t pc);
-  void look_for_others(const Key& key, const Cell& cell);
+  GraphEvent event_of(Graph* graph, const Step& step, uint32_t index);
+  uint32_t cell_of(Graph* graph, const Step& step);
+  uint32_t number_of(const Key& cell);
+  Key cell_with(const Key& access) const;
+  const Access& note_access(const Key& key, bool divisible, uint64_t pc);
+  void look_for_others(const Key& key, const Access& access);
+  bool join(uint64_t begin, uint64_t end);
   void put_parts(const Key& key);
 
-  std::map<Key, Cell> cells_;
+  std::map<Key, Access> accesses_;
+  std::map<Key, uint32_t> numbers_;  // of cells
+  Ranges ranges_;
   Mixed mixed_;
   std::map<uint64_t, uint8_t> parts_;
   // Of extend(), by thread.

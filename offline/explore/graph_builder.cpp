@@ -10,7 +10,38 @@
 namespace tsomon::explore {
 namespace {
 
-GraphEvent event_of(const Step& step, uint32_t cell, uint32_t index) {
+// The event is in memory now.
+void put_write(Graph* graph, int32_t e) {
+  GraphEvent& event = graph->events[static_cast<size_t>(e)];
+  if (event.op == Op::kStore && event.part) {
+    event.source = graph->newest(event.cell);
+  }
+  graph->cells[event.cell].order.push_back(e);
+}
+
+// Whether the run did what the graph has. What was read is looked at where it is not from a store:
+// the values of stores are those of this run.
+bool is_replayed(const Graph& graph, const GraphEvent& event, const GraphEvent& run, size_t known) {
+  if (event.op != run.op || event.waits || (event.op == Op::kAnswer && event.b != run.b) ||
+      (has_cell(run.op) &&
+       (event.cell != run.cell || event.offset != run.offset || event.size != run.size))) {
+    return false;
+  }
+  if (!reads(event.op) || event.source < 0 || graph.cells[event.cell].parts ||
+      static_cast<size_t>(event.source) >= known) {
+    return true;
+  }
+  const GraphEvent& source = graph.events[static_cast<size_t>(event.source)];
+  return source.written == run.read || source.waits || source.op == Op::kStore;
+}
+
+bool is_in(uint64_t begin, uint64_t end, uint64_t from, uint64_t size) {
+  return from >= begin && from + size <= end;
+}
+
+}  // namespace
+
+GraphEvent GraphBuilder::event_of(Graph* graph, const Step& step, uint32_t index) {
   GraphEvent event;
   event.thread = step.choice.thread;
   event.index = index;
@@ -19,16 +50,19 @@ GraphEvent event_of(const Step& step, uint32_t cell, uint32_t index) {
   event.size = step.size;
   event.exact = step.exact;
   event.waits = step.waits;
-  event.cell = cell;
   event.a = step.a;
   event.b = step.b;
   event.read = step.read;
   event.written = step.written;
   event.pc = step.pc;
+  if (has_cell(step.op)) {
+    event.cell = cell_of(graph, step);
+    const GraphCell& cell = graph->cells[event.cell];
+    event.offset = static_cast<uint8_t>(step.address - cell.address);
+    event.part = step.size != cell.size;
+  }
   return event;
 }
-
-}  // namespace
 
 void GraphBuilder::put_parts(const Key& key) {
   for (const uint64_t at : {std::get<0>(key), std::get<0>(key) + std::get<1>(key)}) {
@@ -38,57 +72,104 @@ void GraphBuilder::put_parts(const Key& key) {
   }
 }
 
-void GraphBuilder::look_for_others(const Key& key, const Cell& cell) {
+// False: they are too many bytes for a cell.
+bool GraphBuilder::join(uint64_t begin, uint64_t end) {
+  constexpr uint64_t kMost = sizeof(Value);
+  for (const auto& [address, size] : ranges_) {
+    if (address < end && begin < address + size) {
+      begin = std::min(begin, address);
+      end = std::max(end, address + size);
+    }
+  }
+  if (end - begin > kMost) {
+    return false;
+  }
+  std::erase_if(ranges_,
+                [&](const auto& range) { return is_in(begin, end, range.first, range.second); });
+  ranges_[begin] = static_cast<uint8_t>(end - begin);
+  return true;
+}
+
+void GraphBuilder::look_for_others(const Key& key, const Access& access) {
   const auto [address, size, object] = key;
   constexpr uint64_t kLargest = 16;
   const uint64_t from = address - std::min(address, kLargest - 1);
-  for (auto other = cells_.lower_bound(Key(from, 0, false));
-       other != cells_.end() && std::get<0>(other->first) < address + size; ++other) {
+  for (auto other = accesses_.lower_bound(Key(from, 0, false));
+       other != accesses_.end() && std::get<0>(other->first) < address + size; ++other) {
     const auto [begin, length, is_object] = other->first;
     if (is_object || other->first == key || begin + length <= address) {
       continue;
     }
-    if (!cell.divisible && !other->second.divisible) {
-      if (mixed_.address == 0) {
-        mixed_ = {std::max(address, begin), size, cell.pc, length, other->second.pc};
+    if (!access.divisible && !other->second.divisible) {
+      if (!join(std::min(address, begin), std::max(address + size, begin + length)) &&
+          mixed_.address == 0) {
+        mixed_ = {std::max(address, begin), size, access.pc, length, other->second.pc};
       }
       continue;
     }
-    if (!cell.divisible || other->second.divisible) {
+    if (!access.divisible || other->second.divisible) {
       put_parts(key);
     }
-    if (!other->second.divisible || cell.divisible) {
+    if (!other->second.divisible || access.divisible) {
       put_parts(other->first);
     }
   }
 }
 
-uint32_t GraphBuilder::number_of(const Key& key, bool divisible, uint64_t pc) {
-  const auto [found, is_new] =
-      cells_.try_emplace(key, Cell{static_cast<uint32_t>(cells_.size()), divisible, pc});
-  Cell& cell = found->second;
-  const bool is_news = is_new || (cell.divisible && !divisible);
-  cell.divisible = cell.divisible && divisible;
-  if (is_news && !std::get<2>(key)) {
-    look_for_others(key, cell);
+const GraphBuilder::Access& GraphBuilder::note_access(const Key& key, bool divisible, uint64_t pc) {
+  const auto [found, is_new] = accesses_.try_emplace(key);
+  Access& access = found->second;
+  if (is_new) {
+    const Key cell = cell_with(key);
+    access = {divisible, pc, std::get<0>(cell), std::get<1>(cell), number_of(cell)};
   }
-  return cell.number;
+  if ((is_new || (access.divisible && !divisible)) && !std::get<2>(key)) {
+    access.divisible = divisible;
+    look_for_others(key, access);
+  }
+  return access;
+}
+
+// The range of several accesses, or the access alone.
+GraphBuilder::Key GraphBuilder::cell_with(const Key& access) const {
+  const auto [address, size, object] = access;
+  auto range = ranges_.upper_bound(address);
+  if (object || range == ranges_.begin()) {
+    return access;
+  }
+  --range;
+  return is_in(range->first, range->first + range->second, address, size)
+             ? Key(range->first, range->second, false)
+             : access;
+}
+
+uint32_t GraphBuilder::number_of(const Key& cell) {
+  return numbers_.try_emplace(cell, static_cast<uint32_t>(numbers_.size())).first->second;
 }
 
 uint32_t GraphBuilder::cell_of(Graph* graph, const Step& step) {
   const bool object = is_object(step.op);
-  const uint32_t cell = number_of({step.address, step.size, object}, step.divisible, step.pc);
-  if (graph->cells.size() <= cell) {
-    graph->cells.resize(cell + 1);
+  const Access& access = note_access({step.address, step.size, object}, step.divisible, step.pc);
+  if (graph->cells.size() <= access.cell) {
+    graph->cells.resize(access.cell + 1);
   }
-  GraphCell& entry = graph->cells[cell];
-  if (entry.size == 0) {
-    entry.address = step.address;
-    entry.size = step.size;
-    entry.object = object;
-    entry.initial = step.initial;
+  GraphCell& cell = graph->cells[access.cell];
+  if (cell.size == 0) {
+    cell.address = access.begin;
+    cell.size = access.size;
+    cell.object = object;
+    cell.parts = !object && ranges_.contains(access.begin);
+    cell.initial = cell.parts ? 0 : step.initial;
   }
-  return cell;
+  // The first step on a byte tells what it held before any: it comes before the writes to it.
+  const auto offset = static_cast<uint32_t>(step.address - cell.address);
+  for (uint32_t byte = 0; cell.parts && byte < step.size; ++byte) {
+    if ((cell.known >> (offset + byte) & 1) == 0) {
+      cell.known |= static_cast<uint16_t>(1U << (offset + byte));
+      cell.initial |= (step.initial >> (8 * byte) & 0xFF) << (8 * (offset + byte));
+    }
+  }
+  return access.cell;
 }
 
 Graph GraphBuilder::adopt(const Graph& graph) {
@@ -100,7 +181,7 @@ Graph GraphBuilder::adopt(const Graph& graph) {
     if (cell.size == 0) {
       continue;  // of other graphs
     }
-    numbers[c] = number_of({cell.address, cell.size, cell.object}, true, 0);
+    numbers[c] = number_of({cell.address, cell.size, cell.object});
     if (adopted.cells.size() <= numbers[c]) {
       adopted.cells.resize(numbers[c] + 1);
     }
@@ -113,8 +194,8 @@ Graph GraphBuilder::adopt(const Graph& graph) {
 }
 
 void GraphBuilder::add_cells(const GraphBuilder& other) {
-  for (const auto& [key, cell] : other.cells_) {
-    number_of(key, cell.divisible, cell.pc);
+  for (const auto& [key, access] : other.accesses_) {
+    note_access(key, access.divisible, access.pc);
   }
 }
 
@@ -143,21 +224,21 @@ Graph GraphBuilder::of_run(const Run& run, Model model, bool drop_iterations) {
       }
       const int32_t store = thread.buffer.front();
       thread.buffer.pop_front();
-      graph.cells[graph.events[store].cell].order.push_back(store);
+      put_write(&graph, store);
       continue;
     }
     const uint32_t operation = step.waits ? 0 : operations[step.choice.thread]++;
     if (!step.waits && dropped.contains({step.choice.thread, operation})) {
       continue;
     }
-    const uint32_t cell = has_cell(step.op) ? cell_of(&graph, step) : 0;
-    GraphEvent event = event_of(step, cell, static_cast<uint32_t>(thread.events.size()));
+    GraphEvent event = event_of(&graph, step, static_cast<uint32_t>(thread.events.size()));
     event.operation = operation;
     const auto e = static_cast<int32_t>(graph.events.size());
     if (reads(step.op)) {
-      event.source = graph.newest(cell);
+      event.source = graph.newest_for(event);
       for (const int32_t store : thread.buffer) {
-        event.source = graph.events[store].cell == cell ? store : event.source;
+        const GraphEvent& own = graph.events[store];
+        event.source = own.cell == event.cell && covers(own, event) ? store : event.source;
       }
     }
     if (is_locked(step.op) && !step.waits) {
@@ -172,7 +253,7 @@ Graph GraphBuilder::of_run(const Run& run, Model model, bool drop_iterations) {
     graph.events.push_back(event);
     thread.events.push_back(e);
     if (event.writes && !(tso && step.op == Op::kStore)) {
-      graph.cells[cell].order.push_back(e);
+      put_write(&graph, e);
     }
   }
   return graph;
@@ -199,37 +280,27 @@ bool GraphBuilder::extend(Graph* graph, const Run& run, size_t replayed) {
     }
     std::vector<int32_t>& events = events_of_.at(step.choice.thread);
     uint32_t& index = next.at(step.choice.thread);
-    const uint32_t cell = has_cell(step.op) ? cell_of(graph, step) : 0;
+    GraphEvent event = event_of(graph, step, index);
     if (i < replayed) {
-      if (index >= events.size()) {
+      if (index >= events.size() ||
+          !is_replayed(*graph, graph->events[static_cast<size_t>(events[index])], event, known)) {
         return false;
       }
-      GraphEvent& event = graph->events[static_cast<size_t>(events[index])];
-      if (event.op != step.op || event.waits || (event.op == Op::kAnswer && event.b != step.b) ||
-          (has_cell(step.op) && (event.cell != cell || event.size != step.size))) {
-        return false;
-      }
-      if (reads(event.op) && event.source >= 0 &&
-          graph->events[event.source].written != step.read && !graph->events[event.source].waits &&
-          static_cast<size_t>(event.source) < known &&
-          graph->events[event.source].op != Op::kStore) {
-        return false;
-      }
-      event.read = step.read;
-      event.written = step.written;
-      event.a = step.a;
-      event.b = step.b;
-      event.pc = step.pc;
+      GraphEvent& replaced = graph->events[static_cast<size_t>(events[index])];
+      replaced.read = step.read;
+      replaced.written = step.written;
+      replaced.a = step.a;
+      replaced.b = step.b;
+      replaced.pc = step.pc;
       ++index;
       continue;
     }
     if (index < events.size()) {
       continue;  // it is known to wait
     }
-    GraphEvent event = event_of(step, cell, index);
     const auto e = static_cast<int32_t>(graph->events.size());
-    if (reads(step.op)) {
-      event.source = graph->newest(cell);
+    if (has_source(event)) {
+      event.source = graph->newest_for(event);
     }
     if (is_locked(step.op) && !step.waits) {
       event.writes = effect_of(*graph, event, event.source).writes;
@@ -239,7 +310,7 @@ bool GraphBuilder::extend(Graph* graph, const Run& run, size_t replayed) {
     ++index;
     graph->events.push_back(event);
     if (event.writes) {
-      graph->cells[cell].order.push_back(e);
+      graph->cells[event.cell].order.push_back(e);
     }
   }
   return true;

@@ -104,7 +104,7 @@ GraphSearch::Result GraphSearch::next() {
     }
   }
   for (const GraphEvent& event : graph->events) {
-    result.stale = result.stale || (event.waits && event.source != graph->newest(event.cell));
+    result.stale = result.stale || (event.waits && event.source != graph->newest_for(event));
   }
   last_ = graph;
   result.graph = last_.get();

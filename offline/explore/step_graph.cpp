@@ -38,8 +38,9 @@ void in_program_order(const Graph& graph, std::vector<uint32_t>* events,
   });
 }
 
-bool StepGraph::build(const Graph& graph, Model model) {
+bool StepGraph::build(const Graph& graph, Model model, Orders orders) {
   graph_ = &graph;
+  orders_ = orders;
   tso_ = model == Model::kTso;
   coherent_ = true;
   nodes_.assign(2 * graph.events.size(), {});
@@ -185,8 +186,10 @@ void StepGraph::order_thread(size_t begin, size_t end) {
     if (drains(event.op) && last_store != end) {
       add(commit(events_[last_store]), execution(e));
     }
-    if (reads(event.op)) {
+    if (reads(event.op) && !graph_->cells[event.cell].parts) {
       check_own(event);
+    } else if (reads(event.op) && orders_ == Orders::kCells) {
+      check_own_parts(begin, at);
     }
     if (event.writes) {
       newest_[event.cell] = {event.thread, static_cast<int32_t>(e)};
@@ -214,8 +217,105 @@ void StepGraph::check_own(const GraphEvent& load) {
   }
 }
 
+// All of a load that one store of its own writes comes from this one or what is newer. Where only
+// parts do, it may read memory as it was before these.
+void StepGraph::check_own_parts(size_t begin, size_t at) {
+  const GraphEvent& load = graph_->events[events_[at]];
+  const int32_t source = load.source;
+  if (source >= 0) {
+    const GraphEvent& from = graph_->events[static_cast<size_t>(source)];
+    coherent_ = coherent_ && (from.thread != load.thread || from.index < load.index);
+  }
+  for (size_t before = at; before-- > begin;) {
+    const auto own = static_cast<int32_t>(events_[before]);
+    const GraphEvent& write = graph_->events[events_[before]];
+    if (write.writes && write.cell == load.cell && covers(write, load)) {
+      coherent_ = coherent_ &&
+                  (source == own ||
+                   (source >= 0 && place_[static_cast<size_t>(source)] > place_[events_[before]]));
+      break;
+    }
+  }
+  coherent_ = coherent_ && (load.op != Op::kLoad || is_newest_alike(load));
+}
+
+// False: with the next write as its source each byte would come from the same one. Of such graphs
+// the one with the newest is made.
+bool StepGraph::is_newest_alike(const GraphEvent& load) const {
+  const auto& order = graph_->cells[load.cell].order;
+  size_t next = load.source < 0 ? 0 : place_[static_cast<size_t>(load.source)] + 1;
+  while (next < order.size() &&
+         !share_bytes(graph_->events[static_cast<size_t>(order[next])], load)) {
+    ++next;
+  }
+  if (next == order.size()) {
+    return true;
+  }
+  // From here on down: bytes that the load has from the buffer, whatever its source.
+  Value buffered = 0;
+  for (size_t place = order.size(); place-- > next;) {
+    const GraphEvent& write = graph_->events[static_cast<size_t>(order[place])];
+    const bool own =
+        write.op == Op::kStore && write.thread == load.thread && write.index < load.index;
+    if (own) {
+      for (uint32_t byte = 0; byte < write.size; ++byte) {
+        buffered |= Value{1} << (write.offset + byte);
+      }
+    }
+  }
+  const GraphEvent& write = graph_->events[static_cast<size_t>(order[next])];
+  for (uint32_t byte = load.offset; byte < uint32_t{load.offset} + load.size; ++byte) {
+    if (has_byte(write, byte) && (buffered >> byte & 1) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void StepGraph::order_bytes(const GraphCell& cell) {
+  for (uint32_t byte = 0; byte < cell.size; ++byte) {
+    int32_t before = kInitial;
+    for (const int32_t write : cell.order) {
+      if (!has_byte(graph_->events[static_cast<size_t>(write)], byte)) {
+        continue;
+      }
+      if (before != kInitial) {
+        add(commit(static_cast<size_t>(before)), commit(static_cast<size_t>(write)));
+      }
+      before = write;
+    }
+  }
+}
+
+void StepGraph::order_read_bytes(uint32_t e) {
+  const GraphEvent& load = graph_->events[e];
+  const auto& order = graph_->cells[load.cell].order;
+  for (uint32_t byte = load.offset; byte < uint32_t{load.offset} + load.size; ++byte) {
+    const int32_t source = graph_->source_of_byte(load, byte);
+    size_t after = 0;
+    if (source >= 0) {
+      const auto from = static_cast<size_t>(source);
+      after = place_[from] + 1;
+      if (graph_->events[from].thread != load.thread || !commits_later(from)) {
+        add(commit(from), execution(e));
+      }
+    }
+    while (after < order.size() &&
+           !has_byte(graph_->events[static_cast<size_t>(order[after])], byte)) {
+      ++after;
+    }
+    if (after < order.size() && order[after] != static_cast<int32_t>(e)) {
+      add(execution(e), commit(static_cast<size_t>(order[after])));
+    }
+  }
+}
+
 void StepGraph::order_cells() {
   for (const GraphCell& cell : graph_->cells) {
+    if (by_bytes(cell)) {
+      order_bytes(cell);
+      continue;
+    }
     for (size_t i = 1; i < cell.order.size(); ++i) {
       add(commit(static_cast<size_t>(cell.order[i - 1])),
           commit(static_cast<size_t>(cell.order[i])));
@@ -224,6 +324,11 @@ void StepGraph::order_cells() {
   for (size_t e = 0; e < graph_->events.size(); ++e) {
     const GraphEvent& load = graph_->events[e];
     if (load.waits || !reads(load.op)) {
+      continue;
+    }
+    const GraphCell& cell = graph_->cells[load.cell];
+    if (by_bytes(cell) || (cell.parts && load.op == Op::kLoad)) {
+      order_read_bytes(static_cast<uint32_t>(e));
       continue;
     }
     const auto& order = graph_->cells[load.cell].order;
@@ -249,7 +354,7 @@ bool StepGraph::atomic() const {
     int32_t before = kInitial;
     for (const int32_t e : cell.order) {
       const GraphEvent& event = graph_->events[static_cast<size_t>(e)];
-      if (event.op != Op::kStore && event.source != before) {
+      if (is_behind_source(event) && event.source != before) {
         return false;
       }
       before = e;

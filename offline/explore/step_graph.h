@@ -21,9 +21,12 @@ void in_program_order(const Graph& graph, std::vector<uint32_t>* events,
 // Nodes are steps: 2e executes event e, 2e + 1 commits it where that is another step.
 class StepGraph {
  public:
-  // False: some load reads an older write than one of its own thread, or a locked operation does not come right
-  // behind what it reads. `graph` has to be there as long as the other functions are called.
-  bool build(const Graph& graph, Model model);
+  // Of writes to cells of which some accesses are parts: as in the graph, or of those alone that
+  // share bytes, as the machine has it. Others' are the same.
+  enum class Orders : uint8_t { kCells, kBytes };
+  // False: some load reads an older write than one of its own thread, or what comes right behind its
+  // source does not. `graph` has to be there as long as the other functions are called.
+  bool build(const Graph& graph, Model model, Orders orders);
   void put_in_order(const std::vector<uint32_t>& events);
   // The steps that come after the execution of the event.
   std::vector<bool> after(size_t event) const;
@@ -64,12 +67,18 @@ class StepGraph {
   void for_each_thread(const Visit& visit);
   void order_threads();
   void order_thread(size_t begin, size_t end);
+  bool by_bytes(const GraphCell& cell) const { return cell.parts && orders_ == Orders::kBytes; }
   void check_own(const GraphEvent& load);
+  void check_own_parts(size_t begin, size_t at);
+  bool is_newest_alike(const GraphEvent& load) const;
   void order_cells();
+  void order_bytes(const GraphCell& cell);
+  void order_read_bytes(uint32_t e);
   bool atomic() const;
 
   const Graph* graph_ = nullptr;
   bool tso_ = false;
+  Orders orders_ = Orders::kCells;
   bool coherent_ = true;
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;

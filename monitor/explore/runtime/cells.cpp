@@ -111,6 +111,15 @@ Value view(const Thread& thread, const Operation& operation) {
     const Buffered& store = thread.buffer[i];
     if (store.address == operation.address && store.size == operation.size) {
       value = store.value;
+      continue;
+    }
+    // Others' sizes: byte by byte.
+    for (uint32_t byte = 0; byte < operation.size; ++byte) {
+      const uint64_t at = operation.address + byte;
+      if (at >= store.address && at < store.address + store.size) {
+        value &= ~(Value{0xFF} << (8 * byte));
+        value |= (store.value >> (8 * (at - store.address)) & 0xFF) << (8 * byte);
+      }
     }
   }
   return value;

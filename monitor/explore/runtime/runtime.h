@@ -173,7 +173,7 @@ bool owns(const void* pointer);
 size_t size_of(const void* pointer);
 
 bool controls_futex(long address);  // the runtime sleeps on words of its own
-int64_t virtual_time();             // nanoseconds; every call is later than the one before
+int64_t virtual_time();             // nanoseconds; later than before, but in idle waits
 void pass_time(int64_t nanoseconds);
 void pass_time_until(const timespec& until);
 
