@@ -230,8 +230,11 @@ void load_bytes(char* to, const void* from, size_t size, uint64_t pc) {
   }
 }
 
+// What is in the frames of the program is part of its state, and no effect on others.
 void store_bytes(void* to, const char* from, size_t size, uint64_t pc) {
   const uint64_t address = address_of(static_cast<char*>(to));
+  const auto frame = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+  bool changes = false;
   for (uint64_t at = address; at < address + size;) {
     const uint64_t part_end = end_of_part(at);
     const auto part =
@@ -248,10 +251,13 @@ void store_bytes(void* to, const char* from, size_t size, uint64_t pc) {
       step(operation);
     } else {
       probe::copy(reinterpret_cast<void*>(at), source, part);
+      changes = changes || !on_stack(at, frame);
     }
     at += part;
   }
-  had_effect();
+  if (changes) {
+    had_effect();
+  }
 }
 
 }  // namespace
