@@ -23,8 +23,8 @@ constexpr uint64_t kMaxWholeWork = 4'000'000'000;
 class FenceRepairs {
  public:
   FenceRepairs(const std::vector<ExplainedTrace>& inputs,
-               const std::vector<ExplainedViolation>& violations, const RepairOptions& options,
-               Repairs* result)
+               const std::vector<const ExplainedViolation*>& violations,
+               const RepairOptions& options, Repairs* result)
       : inputs_(inputs), violations_(violations), options_(options), result_(result) {}
 
   void find() {
@@ -55,19 +55,10 @@ class FenceRepairs {
       return;
     }
     FenceSearch slices;
-    for (const ExplainedViolation& one : violations_) {
-      if (!one.slice || !one.slice->can_ask()) {
-        result_->notes.missing(
-            "fences were not looked for: the slice around a violation alone "
-            "does not show it");
-        return;
-      }
-      add_question(
-          one.input, one.slice->late_stores(),
-          [&one](std::vector<uint32_t> stores, FenceTime time) {
-            return one.slice->with_fences_after(std::move(stores), time);
-          },
-          &slices);
+    if (!add_slices(&slices)) {
+      result_->notes.missing(
+          "fences were not looked for: the slice around a violation alone does not show it");
+      return;
     }
     result_->notes.missing(
         "not all sets of fences were looked at: the input is too large to be judged for each, so "
@@ -75,6 +66,13 @@ class FenceRepairs {
     search_fences(slices, [&](const Repair& repair, FenceTime time) {
       return whole ? holds_for_all(repair, wholes, time) : std::nullopt;
     });
+  }
+
+  void find_around() {
+    FenceSearch slices;
+    if (options_.analysis.property != Property::kScSerializability && add_slices(&slices)) {
+      search_fences(slices, [](const Repair&, FenceTime) { return true; });
+    }
   }
 
  private:
@@ -103,6 +101,22 @@ class FenceRepairs {
       mine.emplace_back(known->second, store);
     }
     search->questions.push_back(std::move(ask));
+  }
+
+  // False: a slice does not show its violation.
+  bool add_slices(FenceSearch* search) const {
+    for (const ExplainedViolation* const one : violations_) {
+      if (!one->slice || !one->slice->can_ask()) {
+        return false;
+      }
+      add_question(
+          one->input, one->slice->late_stores(),
+          [one](std::vector<uint32_t> stores, FenceTime time) {
+            return one->slice->with_fences_after(std::move(stores), time);
+          },
+          search);
+    }
+    return true;
   }
 
   // Whether what the questions are content with holds for the inputs.
@@ -191,7 +205,7 @@ class FenceRepairs {
   bool of_events() const { return options_.analysis.property == Property::kRobustness; }
 
   const std::vector<ExplainedTrace>& inputs_;
-  const std::vector<ExplainedViolation>& violations_;
+  const std::vector<const ExplainedViolation*>& violations_;
   const RepairOptions& options_;
   Repairs* result_;
 };
@@ -199,9 +213,15 @@ class FenceRepairs {
 }  // namespace
 
 void find_fence_repairs(const std::vector<ExplainedTrace>& inputs,
-                        const std::vector<ExplainedViolation>& violations,
+                        const std::vector<const ExplainedViolation*>& violations,
                         const RepairOptions& options, Repairs* result) {
   FenceRepairs(inputs, violations, options, result).find();
+}
+
+void find_fences_around(const std::vector<ExplainedTrace>& inputs,
+                        const std::vector<const ExplainedViolation*>& violations,
+                        const RepairOptions& options, Repairs* result) {
+  FenceRepairs(inputs, violations, options, result).find_around();
 }
 
 }  // namespace tsomon::explain

@@ -32,22 +32,25 @@ class Search {
       step([&] { minimize(); });
     }
     if (options_.fences) {
-      step([&] { find_fence_repairs(inputs_, violations_, options_, &result_); });
+      step([&] { find_fence_repairs(inputs_, pointers(), options_, &result_); });
     }
     if (options_.blocks) {
       step([&] { find_blocks(); });
     }
-    step([&] { ask_passing(); });
+    step([&] { ask_passing(0); });
     arrange();
     step([&] { verify_blocks(); });
+    const size_t asked = result_.repairs.size();
     if (options_.blocks) {
       step([&] { find_smallest_blocks(); });
     }
+    if (options_.blocks && options_.fences) {
+      step([&] { combine(); });
+    }
+    step([&] { ask_passing(asked); });
     arrange();  // what was refuted comes last
     if (!of_events() && result_.repairs.empty() && !violations_.empty()) {
-      result_.notes.missing(
-          "neither fences nor blocks were found; fences for some violations with blocks for others "
-          "were not looked at");
+      result_.notes.missing("neither fences nor blocks were found, nor both together");
     }
     step([&] { find_locks(); });
     return std::move(result_);
@@ -290,7 +293,8 @@ class Search {
 
   // The passing traces
 
-  void ask_passing() {
+  // Of the repairs from the `first` on.
+  void ask_passing(size_t first) {
     for (const PassingTrace& one : passing_) {
       const Trace& trace = *one.trace;
       const auto ordered = OrderedTrace::make(trace, order_options(), {});
@@ -305,7 +309,8 @@ class Search {
           stores[location_of(trace, e)].push_back(e);
         }
       }
-      for (Repair& repair : result_.repairs) {
+      for (size_t i = first; i < result_.repairs.size(); ++i) {
+        Repair& repair = result_.repairs[i];
         repair.forbids += forbids(repair, *ordered, stores) ? 1 : 0;
       }
     }
@@ -313,10 +318,15 @@ class Search {
 
   bool forbids(const Repair& repair, const OrderedTrace& ordered,
                const std::map<std::string, std::vector<uint32_t>>& stores) const {
-    if (repair.fences.empty()) {
+    if (!repair.code.empty()) {
       uint32_t count = 0;
       const auto classes = code_.occurrences(ordered.trace(), ordered.units(), repair.code, &count);
-      return ordered.has_cycle(count, classes);
+      if (ordered.has_cycle(count, classes)) {
+        return true;
+      }
+    }
+    if (repair.fences.empty()) {
+      return false;
     }
     const auto end = static_cast<uint32_t>(ordered.trace().events.size());
     const Question question = cut_out(ordered.trace(), 0, end - 1, kAround, options_.analysis);
@@ -371,12 +381,25 @@ class Search {
     }
   }
 
+  std::vector<const ExplainedViolation*> pointers() const {
+    std::vector<const ExplainedViolation*> all;
+    for (const ExplainedViolation& one : violations_) {
+      all.push_back(&one);
+    }
+    return all;
+  }
+
   // Every execution of every violation interrupts one of them; nothing: that was not decided.
   std::optional<bool> all_interrupt(const SegmentSet& blocks) const {
+    return all_interrupt(blocks, pointers());
+  }
+  std::optional<bool> all_interrupt(const SegmentSet& blocks,
+                                    const std::vector<const ExplainedViolation*>& of) const {
     std::map<uint32_t, std::vector<uint32_t>> occurrences;  // by input
     std::map<uint32_t, uint32_t> counts;
     std::optional<bool> holds = true;
-    for (const ExplainedViolation& one : violations_) {
+    for (const ExplainedViolation* const violation : of) {
+      const ExplainedViolation& one = *violation;
       const ExplainedTrace& input = inputs_[one.input];
       if (!one.slice || !input.ordered) {
         holds.reset();
@@ -406,14 +429,7 @@ class Search {
     if (of_events() || known) {
       return;
     }
-    SegmentSet all;
-    for (const ExplainedViolation& one : violations_) {
-      for (const UnitId unit : one.units) {
-        if (const uint32_t method = method_of(one, unit); method != CodeMap::kNone) {
-          all = merged(all, {code_.whole(method)});
-        }
-      }
-    }
+    SegmentSet all = whole_methods();
     const SmallestBlocks found = smallest_blocks(
         std::move(all), code_,
         [&](const SegmentSet& blocks) { return all_interrupt(blocks) == std::optional(true); });
@@ -422,6 +438,49 @@ class Search {
     }
     if (!found.blocks.empty()) {
       add_blocks(found.blocks).verified = true;
+    }
+  }
+
+  SegmentSet whole_methods() const {
+    SegmentSet all;
+    for (const ExplainedViolation& one : violations_) {
+      for (const UnitId unit : one.units) {
+        if (const uint32_t method = method_of(one, unit); method != CodeMap::kNone) {
+          all = merged(all, {code_.whole(method)});
+        }
+      }
+    }
+    return all;
+  }
+
+  // Blocks for the violations that they are enough for, and fences for the others.
+  void combine() {
+    const bool known =
+        std::any_of(result_.repairs.begin(), result_.repairs.end(),
+                    [](const Repair& repair) { return repair.verified == std::optional(true); });
+    if (of_events() || known || violations_.size() < 2) {
+      return;
+    }
+    const SegmentSet all = whole_methods();
+    std::vector<const ExplainedViolation*> blocked;
+    std::vector<const ExplainedViolation*> fenced;
+    for (const ExplainedViolation& one : violations_) {
+      const bool enough = !all.empty() && all_interrupt(all, {&one}) == std::optional(true);
+      (enough ? blocked : fenced).push_back(&one);
+    }
+    if (blocked.empty() || fenced.empty()) {
+      return;
+    }
+    Repairs fences;
+    find_fences_around(inputs_, fenced, options_, &fences);
+    const SmallestBlocks blocks = smallest_blocks(all, code_, [&](const SegmentSet& some) {
+      return all_interrupt(some, blocked) == std::optional(true);
+    });
+    for (const Repair& one : fences.repairs) {
+      Repair& both = add_blocks(blocks.blocks);
+      both.fences = one.fences;
+      both.assumes_times = one.assumes_times;
+      both.verified = true;
     }
   }
 

@@ -11,8 +11,9 @@
 //             block is interrupted; no, if violated executions certainly stay; nothing, where some
 //             executions have the blocks uninterrupted and may or may not be violated. Where no set that single
 //             orders ask for is verified, the whole methods are made smaller (smallest_blocks.h).
-// Misses      Fences for some violations together with blocks for others: where neither alone is found, a note
-//             says so.
+//             Where neither is verified for all, blocks for the violations that whole methods are enough for stand together with
+//             fences for the others, asked of the traces around these.
+// Misses      Both together for one violation.
 // Complexity  Bounded by RootCauseBounds, FenceBounds and the meter of the thread. When that ends,
 //             what has been found until then stays, and complete is false.
 // Thread-safety: pure functions.
@@ -60,7 +61,7 @@ struct BlockPlace {
   std::optional<LockAdvice> lock;
 };
 
-// Either fences or blocks.
+// Fences or blocks; both where neither alone is enough for all violations.
 struct Repair {
   std::vector<FencePlace> fences;
   std::vector<BlockPlace> blocks;

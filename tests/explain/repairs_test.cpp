@@ -314,6 +314,44 @@ T1|end|4
   CHECK(both.repairs[0].verified == std::optional(true));
 }
 
+TEST_CASE("fences for one violation stand together with blocks for another") {
+  // Both may be late: a fence of either thread rules it out, and no block does.
+  const char* const kLate = R"(T0|begin(a)|1
+T0|w(x)|2
+T0|r(y)|3
+T0|end|4
+T1|begin(b)|11
+T1|w(y)|12
+T1|r(x)|13
+T1|end|14
+)";
+  const char* const kLost = R"(T0|begin(c)|21
+T0|r(z)|22
+T1|begin(d)|31
+T1|r(z)|32
+T1|w(z)|33
+T1|end|34
+T0|w(z)|23
+T0|end|24
+)";
+  const Repairs late = repairs_of({read(kLate)}, {}, Property::kSerializability);
+  REQUIRE(!late.repairs.empty());
+  CHECK(late.repairs[0].blocks.empty());
+  const Repairs both = repairs_of({read(kLate), read(kLost)}, {}, Property::kSerializability);
+  CHECK(both.violations == 2);
+  REQUIRE(!both.repairs.empty());
+  const Repair& best = both.repairs[0];
+  CHECK(best.verified == std::optional(true));
+  CHECK(best.fences.size() == late.repairs[0].fences.size());
+  REQUIRE(!best.blocks.empty());
+  for (const BlockPlace& block : best.blocks) {
+    CHECK((block.method == "c" || block.method == "d"));
+  }
+  for (size_t i = 1; i < both.repairs.size(); ++i) {
+    CHECK(both.repairs[i].verified != std::optional(true));
+  }
+}
+
 TEST_CASE("a lock that protects some of a block's locations is named, with what is not covered") {
   const char* const kLocked = R"(T1|begin(a)|1
 T1|acq(m)|2

@@ -67,7 +67,13 @@ void decode(std::string_view code, std::string_view stream, int cpu) {
   input.switches = {{100, 0, 1, 1}, {1000, 0, 1, 2}, {5000, 0, 0, 0}};
   input.clock = {64, 1, 3, 30};
   const pt::Flow flow = decode_flow(input);
-  if (flow.instructions_walked != 0) {
+  // Where the mode of execution was not told, libipt takes that of the blocks that it remembers: how
+  // much it follows depends on what it has followed before.
+  const bool remembers =
+      std::any_of(flow.problems.begin(), flow.problems.end(), [](const std::string& problem) {
+        return problem.find("unknown instruction") != std::string::npos;
+      });
+  if (flow.instructions_walked != 0 && !remembers) {
     const pt::Flow other = decode_flow(input, {.libipt = true});
     TSOMON_CHECK(executed(flow) == executed(other), "libipt follows another path");
   }
