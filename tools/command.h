@@ -32,12 +32,14 @@ inline int worse(int a, int b) {
 
 void add_attach_command(CLI::App& app, int& exit_status);
 void add_check_command(CLI::App& app, int& exit_status);
+void add_completion_command(CLI::App& app, int& exit_status);
 void add_critical_races_command(CLI::App& app, int& exit_status);
 void add_doctor_command(CLI::App& app, int& exit_status);
 void add_explain_command(CLI::App& app, int& exit_status);
 void add_explore_command(CLI::App& app, int& exit_status);
 void add_generate_command(CLI::App& app, int& exit_status);
 void add_litmus_command(CLI::App& app, int& exit_status);
+void add_man_command(CLI::App& app, int& exit_status);
 void add_predict_command(CLI::App& app, int& exit_status);
 void add_record_command(CLI::App& app, int& exit_status);
 void add_report_command(CLI::App& app, int& exit_status);

@@ -38,6 +38,8 @@ struct ReportArguments {
   std::string perfetto;
   std::string sarif;
   std::string dot;
+  std::string junit;
+  std::string ndjson;
 };
 
 int refuse_input(const Error& error) {
@@ -157,8 +159,9 @@ int write_report(const std::string& file, const Write& write) {
 }
 
 int run_report(const ReportArguments& options) {
-  const std::array<const std::string*, 4> outputs = {&options.html, &options.perfetto,
-                                                     &options.sarif, &options.dot};
+  const std::array<const std::string*, 6> outputs = {&options.html,  &options.perfetto,
+                                                     &options.sarif, &options.dot,
+                                                     &options.junit, &options.ndjson};
   bool any = false;
   for (const std::string* const output : outputs) {
     any = any || !output->empty();
@@ -188,6 +191,8 @@ int run_report(const ReportArguments& options) {
     report::write_sarif(found, TSOMON_VERSION, out);
   });
   write(options.dot, report::write_dot);
+  write(options.junit, report::write_junit);
+  write(options.ndjson, report::write_ndjson);
   return status;
 }
 
@@ -212,6 +217,9 @@ void add_report_command(CLI::App& app, int& exit_status) {
       "A trace for Perfetto and chrome://tracing: the witness of each finding, step by step");
   add("--sarif", options->sarif, "SARIF 2.1.0, for code hosts and editors");
   add("--dot", options->dot, "The cycle of each finding, for Graphviz");
+  add("--junit", options->junit,
+      "JUnit's XML, for CI: a test for each input, and for each finding");
+  add("--ndjson", options->ndjson, "JSON, a line for each finding");
   command->footer(
       "F is a file, or - for standard output. Without any of them the findings are listed as "
       "text.\n"

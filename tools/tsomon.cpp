@@ -111,12 +111,14 @@ int run(int argc, char** argv) {
   int exit_status = tsomon::kExitClean;
   tsomon::add_attach_command(app, exit_status);
   tsomon::add_check_command(app, exit_status);
+  tsomon::add_completion_command(app, exit_status);
   tsomon::add_critical_races_command(app, exit_status);
   tsomon::add_doctor_command(app, exit_status);
   tsomon::add_explain_command(app, exit_status);
   tsomon::add_explore_command(app, exit_status);
   tsomon::add_generate_command(app, exit_status);
   tsomon::add_litmus_command(app, exit_status);
+  tsomon::add_man_command(app, exit_status);
   tsomon::add_predict_command(app, exit_status);
   tsomon::add_record_command(app, exit_status);
   tsomon::add_report_command(app, exit_status);

@@ -28,7 +28,7 @@ std::string json_line(nlohmann::ordered_json object, std::string_view tool) {
   return json_text(object);
 }
 
-void JsonList::add(const nlohmann::ordered_json& entry) {
+void JsonEntries::add(const nlohmann::ordered_json& entry) {
   text_ += (text_.empty() ? "" : ",") + json_text(entry);
 }
 

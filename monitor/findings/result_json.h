@@ -22,7 +22,7 @@ inline constexpr int kJsonSchema = 1;
 // bytes that are not UTF-8 are replaced, and no control character is left as it is.
 std::string json_line(nlohmann::ordered_json object, std::string_view tool);
 // An array that is text already: thousands of entries take more than ten times the memory as values.
-class JsonList {
+class JsonEntries {
  public:
   void add(const nlohmann::ordered_json& entry);
   const std::string& text() const { return text_; }  // without brackets
@@ -35,7 +35,7 @@ class JsonList {
 // which is not the first.
 struct ListedJson {
   nlohmann::ordered_json object;
-  std::vector<std::pair<std::string, JsonList>> lists;
+  std::vector<std::pair<std::string, JsonEntries>> lists;
 };
 // The line of json_line() in pieces, with the lists in their places.
 void put_json_line(const ListedJson& json, std::string_view tool,

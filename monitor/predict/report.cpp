@@ -414,9 +414,9 @@ ListedJson prediction_json(const std::string& file, const Prediction& prediction
   const predict::RaceResult& races = prediction.races;
   const predict::DeadlockResult& deadlocks = prediction.deadlocks;
   auto kinds = nlohmann::ordered_json::array();
-  JsonList race_list;
-  JsonList deadlock_list;
-  JsonList atomicity_list;
+  JsonEntries race_list;
+  JsonEntries deadlock_list;
+  JsonEntries atomicity_list;
   if (prediction.asked.races) {
     kinds.push_back("races");
   }
@@ -434,7 +434,7 @@ ListedJson prediction_json(const std::string& file, const Prediction& prediction
   }
   Listing listing(hidden);
   const auto uses_json = [&](const std::vector<predict::UseAfterEnd>& uses) {
-    JsonList list;
+    JsonEntries list;
     for_each_listed(uses, &listing, [&](const predict::UseAfterEnd& use) {
       auto entry = entry_json(prediction, {use.end, use.use}, use.tier, use.witness, use.brief);
       entry["happened"] = use.happened;
@@ -484,8 +484,8 @@ ListedJson prediction_json(const std::string& file, const Prediction& prediction
       {"atomicity_violations", nlohmann::ordered_json::array()},
       {"uses_after_free", nlohmann::ordered_json::array()},
       {"uses_after_destroy", nlohmann::ordered_json::array()}};
-  JsonList after_free = uses_json(prediction.lifetimes.after_free);
-  JsonList after_destroy = uses_json(prediction.lifetimes.after_destroy);
+  JsonEntries after_free = uses_json(prediction.lifetimes.after_free);
+  JsonEntries after_destroy = uses_json(prediction.lifetimes.after_destroy);
   if (!prediction.stuck.empty()) {
     const HappenedDeadlock happened =
         happened_deadlock(prediction.stuck, prediction.trace.symbols, prediction.names);

@@ -20,40 +20,14 @@ summary { cursor: pointer } code { font-family: ui-monospace, monospace; overflo
 td.commit { background: #33290f } .place { color: #9aa5b1 } .definite, .explored { color: #ff8a80 } .predicted { color: #c8a6ff } .possible { color: #e3b341 } }
 )";
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : printable(text)) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
-
 std::string place_html(const Place& place) {
   if (place.text.empty() && place.file.empty()) {
     return {};
   }
   const std::string full =
       place.line != 0 ? fmt::format("{}:{}", place.file, place.line) : place.file;
-  return fmt::format("<span class=\"place\" title=\"{}\">{}</span>", escaped(full),
-                     escaped(place.text.empty() ? full : place.text));
+  return fmt::format("<span class=\"place\" title=\"{}\">{}</span>", markup(full),
+                     markup(place.text.empty() ? full : place.text));
 }
 
 // So many columns without anything in them.
@@ -69,14 +43,14 @@ std::string steps_html(const Finding& finding) {
   const Threads threads(finding);
   std::string html = "<table><tr>";
   for (const std::string& thread : threads.names()) {
-    html += "<th>" + escaped(thread) + "</th>";
+    html += "<th>" + markup(thread) + "</th>";
   }
   html += "</tr>\n";
   for (const Step& step : steps_of(finding)) {
     const Access& access = *finding.access(step.event);
     const size_t column = threads.number(access.thread);
     html += fmt::format("<tr>{}<td class=\"step{}\">{}<br>{}", gap_html(column),
-                        step.commit ? " commit" : "", escaped(step_text(access, step)),
+                        step.commit ? " commit" : "", markup(step_text(access, step)),
                         place_html(access.place));
     for (const Place& call : access.called_from) {
       html += " &lt; " + place_html(call);
@@ -94,9 +68,9 @@ std::string cycle_html(const Finding& finding) {
       "<p>Each of these comes before the next one, and the last one before the first:</p><ol>\n";
   for (const Unit& unit : finding.cycle) {
     const std::string label = !unit.is_unit ? "access" : unit.label.empty() ? "unit" : unit.label;
-    html += fmt::format("<li>{} of {} (#{} to #{}): #{} before #{}, {}</li>\n", escaped(label),
-                        escaped(unit.thread), unit.first, unit.last, unit.from, unit.to,
-                        escaped(unit.reason));
+    html += fmt::format("<li>{} of {} (#{} to #{}): #{} before #{}, {}</li>\n", markup(label),
+                        markup(unit.thread), unit.first, unit.last, unit.from, unit.to,
+                        markup(unit.reason));
   }
   return html + "</ol>\n";
 }
@@ -106,21 +80,21 @@ std::string finding_html(size_t number, const Finding& finding) {
       "<details id=\"f{}\"{}><summary><h2>{}. <span class=\"{}\">{}</span> {}</h2>{}</summary>\n"
       "<p>{}</p>\n",
       number, number <= 20 ? " open" : "", number,
-      finding.certain() ? escaped(finding.verdict) : "possible", escaped(finding.verdict),
-      escaped(finding.headline), finding.times > 1 ? fmt::format(" ({} times)", finding.times) : "",
-      escaped(rule_of(finding.rule).help));
+      finding.certain() ? markup(finding.verdict) : "possible", markup(finding.verdict),
+      markup(finding.headline), finding.times > 1 ? fmt::format(" ({} times)", finding.times) : "",
+      markup(rule_of(finding.rule).help));
   html += cycle_html(finding);
   html += steps_html(finding);
   const auto paragraph = [&](const char* what, const std::string& content) {
     if (!content.empty()) {
-      html += fmt::format("<p>{}: <code>{}</code></p>\n", what, escaped(content));
+      html += fmt::format("<p>{}: <code>{}</code></p>\n", what, markup(content));
     }
   };
   for (const Place& place : finding.places) {
     html += "<p>" + place_html(place) + "</p>\n";
   }
   for (const std::string& detail : finding.details) {
-    html += "<p>" + escaped(detail) + "</p>\n";
+    html += "<p>" + markup(detail) + "</p>\n";
   }
   paragraph("What would rule it out", finding.repair);
   paragraph("Replay", finding.replay);
@@ -132,12 +106,12 @@ std::string finding_html(size_t number, const Finding& finding) {
 std::string judged_html(const Judged& judged) {
   std::string notes;
   for (const std::string& note : judged.notes) {
-    notes += (notes.empty() ? "" : "<br>") + escaped(note);
+    notes += (notes.empty() ? "" : "<br>") + markup(note);
   }
   return fmt::format(
       "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-      escaped(judged.name), escaped(judged.tool), escaped(judged.question),
-      judged.verdict.empty() ? "not judged" : escaped(judged.verdict),
+      markup(judged.name), markup(judged.tool), markup(judged.question),
+      judged.verdict.empty() ? "not judged" : markup(judged.verdict),
       judged.complete ? "yes" : "no", notes);
 }
 
@@ -158,7 +132,7 @@ void write_html(const Results& results, std::ostream& out) {
   }
   out << "</table>\n";
   for (const std::string& problem : results.problems()) {
-    out << "<p>" + escaped(problem) + "</p>\n";
+    out << "<p>" + markup(problem) + "</p>\n";
   }
   size_t number = 0;
   for (const Finding& finding : results.findings()) {

@@ -3,7 +3,9 @@
 // Formats     Text. HTML: one page that needs nothing else. SARIF 2.1.0 (OASIS), for code hosts and editors. The trace
 //             event format in JSON, which Perfetto and chrome://tracing show: a process for each finding, its threads,
 //             the witness step by step; the times are numbers of steps, as nobody has measured any. DOT, for Graphviz:
-//             each finding's cycle.
+//             each finding's cycle. JUnit's XML, for CI: a test case for each question that was asked of an input, which
+//             fails with what was found, is skipped where nothing can be said, and is an error where nothing was judged;
+//             then one for each finding. NDJSON: a line for each finding.
 // Names       They come from outside, and are escaped as each format wants it; control characters are shown as
 //             printable() does.
 // Errors      `out` has them in its state.
@@ -28,6 +30,8 @@ void write_html(const Results& results, std::ostream& out);
 void write_sarif(const Results& results, std::string_view version, std::ostream& out);
 void write_perfetto(const Results& results, std::ostream& out);
 void write_dot(const Results& results, std::ostream& out);
+void write_junit(const Results& results, std::ostream& out);
+void write_ndjson(const Results& results, std::ostream& out);
 
 // What happened in order, or at least the accesses: the witness, else every access once.
 std::vector<Step> steps_of(const Finding& finding);
@@ -48,6 +52,8 @@ class Threads {
 // The unit of the cycle that an access lies in; kNoUnit: none. By access.
 inline constexpr size_t kNoUnit = SIZE_MAX;
 std::vector<size_t> units_of(const Finding& finding);
+// With the characters of markup escaped, for HTML and XML.
+std::string markup(std::string_view text);
 // "#7 store counter = 1", or "#7 commit counter" of a step that commits.
 std::string step_text(const Access& access, const Step& step);
 

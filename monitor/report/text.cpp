@@ -60,6 +60,32 @@ std::string step_text(const Access& access, const Step& step) {
   return fmt::format("#{} {}{}", access.event, step.commit ? "commit of " : "", access.what);
 }
 
+std::string markup(std::string_view text) {
+  std::string result;
+  for (const char c : printable(text)) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      case '\'':
+        result += "&#39;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
 void write_text(const Results& results, std::ostream& out) {
   const auto line = [&](std::string_view indent, const std::string& content) {
     out << indent << printable(content) << '\n';
