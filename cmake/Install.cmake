@@ -16,6 +16,8 @@ if(NOT TSOMON_SANITIZE)
   add_custom_target(documents ALL DEPENDS ${documents}/made)
   install(DIRECTORY ${documents}/share DESTINATION .)
 endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/tsomon RENAME copyright)
+install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION share/doc/tsomon)
 install(TARGETS tsomon_monitor tsomon_decoders tsomon_online tsomon_offline tsomon_tso
         ARCHIVE DESTINATION lib)
 install(FILES ${PROJECT_SOURCE_DIR}/monitor/live/monitor.h DESTINATION include/tsomon)
