@@ -7,6 +7,7 @@
 #include "offline/predict/validator.h"
 #include "offline/predict/witness.h"
 #include "tso/model/channels.h"
+#include "tso/support/work.h"
 
 namespace tsomon::predict {
 namespace {

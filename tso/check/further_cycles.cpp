@@ -6,6 +6,7 @@
 
 #include "tso/order/event_graph.h"
 #include "tso/order/mixed_graph.h"
+#include "tso/order/reachability.h"
 #include "tso/support/none.h"
 #include "tso/support/work.h"
 
