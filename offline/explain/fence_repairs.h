@@ -18,7 +18,7 @@ namespace tsomon::explain {
 void find_fence_repairs(const std::vector<ExplainedTrace>& inputs,
                         const std::vector<const ExplainedViolation*>& violations,
                         const RepairOptions& options, Repairs* result);
-// Of these violations alone, whatever else is in the inputs.
+// Looks at these violations alone, whatever else is in the inputs.
 void find_fences_around(const std::vector<ExplainedTrace>& inputs,
                         const std::vector<const ExplainedViolation*>& violations,
                         const RepairOptions& options, Repairs* result);

@@ -293,7 +293,7 @@ class Search {
 
   // The passing traces
 
-  // Of the repairs from the `first` on.
+  // Looks at the repairs from the `first` on.
   void ask_passing(size_t first) {
     for (const PassingTrace& one : passing_) {
       const Trace& trace = *one.trace;
@@ -473,9 +473,13 @@ class Search {
     }
     Repairs fences;
     find_fences_around(inputs_, fenced, options_, &fences);
+    result_.notes.add(fences.notes);
     const SmallestBlocks blocks = smallest_blocks(all, code_, [&](const SegmentSet& some) {
       return all_interrupt(some, blocked) == std::optional(true);
     });
+    if (!blocks.complete) {
+      result_.notes.missing("not all sets of blocks were looked at");
+    }
     for (const Repair& one : fences.repairs) {
       Repair& both = add_blocks(blocks.blocks);
       both.fences = one.fences;
