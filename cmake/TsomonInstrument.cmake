@@ -46,7 +46,7 @@ function(tsomon_instrument)
         ${target} PRIVATE
         LINKER:-T,${root}/share/tsomon/tsomon-sections.ld
         "-Wl,@${root}/share/tsomon/tsomon-wrap"
-        "LINKER:--export-dynamic-symbol=__tsan_*,--export-dynamic-symbol=tsomon_runtime_*")
+        "LINKER:--export-dynamic-symbol=__tsan_*,--export-dynamic-symbol=__atomic_*,--export-dynamic-symbol=tsomon_runtime_*")
       target_link_libraries(${target} PRIVATE -Wl,--whole-archive ${library}
                                               -Wl,--no-whole-archive zstd stdc++ m pthread dl)
       if(TARGET tsomon_probe)

@@ -79,3 +79,23 @@ TSOMON_HOOK void __tsan_atomic_thread_fence(int order) {
   operation.done_locked();
 }
 TSOMON_HOOK void __tsan_atomic_signal_fence(int) { asm volatile("" : : : "memory"); }
+
+// libatomic's functions for one size have the parameters of the compiler's hooks (atomic_objects.cpp has the others).
+#define TSOMON_SAME(NAME, HOOK) \
+  asm(".weak __atomic_" NAME "\n.set __atomic_" NAME ", __tsan_atomic" HOOK);
+#define TSOMON_SIZED(BYTES, BITS)                                         \
+  TSOMON_SAME("load_" BYTES, BITS "_load")                                \
+  TSOMON_SAME("store_" BYTES, BITS "_store")                              \
+  TSOMON_SAME("exchange_" BYTES, BITS "_exchange")                        \
+  TSOMON_SAME("compare_exchange_" BYTES, BITS "_compare_exchange_strong") \
+  TSOMON_SAME("fetch_add_" BYTES, BITS "_fetch_add")                      \
+  TSOMON_SAME("fetch_sub_" BYTES, BITS "_fetch_sub")                      \
+  TSOMON_SAME("fetch_and_" BYTES, BITS "_fetch_and")                      \
+  TSOMON_SAME("fetch_or_" BYTES, BITS "_fetch_or")                        \
+  TSOMON_SAME("fetch_xor_" BYTES, BITS "_fetch_xor")                      \
+  TSOMON_SAME("fetch_nand_" BYTES, BITS "_fetch_nand")
+TSOMON_SIZED("1", "8")
+TSOMON_SIZED("2", "16")
+TSOMON_SIZED("4", "32")
+TSOMON_SIZED("8", "64")
+TSOMON_SIZED("16", "128")

@@ -298,9 +298,11 @@ bool fill(void* to, int value, size_t size, uint64_t pc) {
   return true;
 }
 
+namespace {
+
 template <typename T>
-T load(const volatile T* address, int) {
-  TSOMON_STATE();
+inline __attribute__((always_inline)) T load_at(const volatile T* address, const State& state,
+                                                uint64_t pc) {
   note_atomic(address_of(address), sizeof(T), false, pc);
   if (sizeof(T) == 16) {  // lock cmpxchg16b
     return static_cast<T>(step(operation_of(Op::kAdd, address, &state, pc)).read);
@@ -314,8 +316,8 @@ T load(const volatile T* address, int) {
 }
 
 template <typename T>
-void store(volatile T* address, T value, int order) {
-  TSOMON_STATE();
+inline __attribute__((always_inline)) void store_at(volatile T* address, T value, int order,
+                                                    const State& state, uint64_t pc) {
   note_atomic(address_of(address), sizeof(T), true, pc);
   const bool locked = sizeof(T) == 16 || (order != kRelaxed && order != kRelease);
   Operation operation =
@@ -326,8 +328,8 @@ void store(volatile T* address, T value, int order) {
 }
 
 template <typename T>
-T modify(volatile T* address, T value, Op op) {
-  TSOMON_STATE();
+inline __attribute__((always_inline)) T modify_at(volatile T* address, T value, Op op,
+                                                  const State& state, uint64_t pc) {
   note_atomic(address_of(address), sizeof(T), true, pc);
   Operation operation = operation_of(op, address, &state, pc);
   operation.a = static_cast<Value>(value);
@@ -336,18 +338,38 @@ T modify(volatile T* address, T value, Op op) {
   return static_cast<T>(before);
 }
 
+// What is on the stack is part of the thread's state, by which loops are recognised.
+bool is_own(const void* what, const State& state) {
+  return !is_concurrent() || on_stack(address_of(static_cast<const char*>(what)), state.stack);
+}
+
 template <typename T>
-int compare_exchange(volatile T* address, T* expected, T desired) {
-  TSOMON_STATE();
+T take_argument(const void* from, const State& state, uint64_t pc) {
+  T value{};
+  if (is_own(from, state)) {
+    probe::copy(&value, from, sizeof value);
+  } else {
+    load_bytes(reinterpret_cast<char*>(&value), from, sizeof value, pc);
+  }
+  return value;
+}
+
+template <typename T>
+void give_result(void* to, T value, const State& state, uint64_t pc) {
+  if (is_own(to, state)) {
+    probe::copy(to, &value, sizeof value);
+  } else {
+    store_bytes(to, reinterpret_cast<const char*>(&value), sizeof value, pc);
+  }
+}
+
+template <typename T>
+inline __attribute__((always_inline)) int compare_exchange_at(volatile T* address, void* expected,
+                                                              T desired, const State& state,
+                                                              uint64_t pc) {
   note_atomic(address_of(address), sizeof(T), true, pc);
   Operation operation = operation_of(Op::kCompareExchange, address, &state, pc);
-  const bool own = !is_concurrent() || on_stack(address_of(expected), state.stack);
-  T wanted{};
-  if (own) {
-    wanted = *expected;
-  } else {
-    load_bytes(reinterpret_cast<char*>(&wanted), expected, sizeof(T), pc);
-  }
+  const T wanted = take_argument<T>(expected, state, pc);
   if (sizeof(T) >= sizeof(uint64_t) && is_concurrent() &&
       was_freed(static_cast<uint64_t>(wanted))) {
     ++the_channel()->freed_compared;
@@ -357,14 +379,63 @@ int compare_exchange(volatile T* address, T* expected, T desired) {
   const T seen = static_cast<T>(step(operation).read);
   check_alive(address_of(address), pc);
   if (seen != wanted) {
-    // What is on the stack is part of the thread's state, by which loops are recognised.
-    if (own) {
-      *expected = seen;
-    } else {
-      store_bytes(expected, reinterpret_cast<const char*>(&seen), sizeof(T), pc);
-    }
+    give_result(expected, seen, state, pc);
   }
   return seen == wanted ? 1 : 0;
+}
+
+}  // namespace
+
+template <typename T>
+T load(const volatile T* address, int) {
+  TSOMON_STATE();
+  return load_at(address, state, pc);
+}
+
+template <typename T>
+void store(volatile T* address, T value, int order) {
+  TSOMON_STATE();
+  store_at(address, value, order, state, pc);
+}
+
+template <typename T>
+T modify(volatile T* address, T value, Op op) {
+  TSOMON_STATE();
+  return modify_at(address, value, op, state, pc);
+}
+
+template <typename T>
+int compare_exchange(volatile T* address, T* expected, T desired) {
+  TSOMON_STATE();
+  return compare_exchange_at(address, expected, desired, state, pc);
+}
+
+template <typename T>
+void load_object(const volatile void* object, void* to) {
+  TSOMON_STATE();
+  give_result(to, load_at(static_cast<const volatile T*>(object), state, pc), state, pc);
+}
+
+template <typename T>
+void store_object(volatile void* object, const void* from, int order) {
+  TSOMON_STATE();
+  const T value = take_argument<T>(from, state, pc);
+  store_at(static_cast<volatile T*>(object), value, order, state, pc);
+}
+
+template <typename T>
+void exchange_object(volatile void* object, const void* from, void* to) {
+  TSOMON_STATE();
+  const T value = take_argument<T>(from, state, pc);
+  give_result(to, modify_at(static_cast<volatile T*>(object), value, Op::kExchange, state, pc),
+              state, pc);
+}
+
+template <typename T>
+bool compare_exchange_object(volatile void* object, void* expected, const void* from) {
+  TSOMON_STATE();
+  const T value = take_argument<T>(from, state, pc);
+  return compare_exchange_at(static_cast<volatile T*>(object), expected, value, state, pc) != 0;
 }
 
 void fence(int order) {
@@ -412,11 +483,15 @@ Value assembly(const Operation& operation, uint64_t stack) {
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): T is a type
-#define TSOMON_ATOMICS(T)                      \
-  template T load<T>(const volatile T*, int);  \
-  template void store<T>(volatile T*, T, int); \
-  template T modify<T>(volatile T*, T, Op);    \
-  template int compare_exchange<T>(volatile T*, T*, T);
+#define TSOMON_ATOMICS(T)                                               \
+  template T load<T>(const volatile T*, int);                           \
+  template void store<T>(volatile T*, T, int);                          \
+  template T modify<T>(volatile T*, T, Op);                             \
+  template int compare_exchange<T>(volatile T*, T*, T);                 \
+  template void load_object<T>(const volatile void*, void*);            \
+  template void store_object<T>(volatile void*, const void*, int);      \
+  template void exchange_object<T>(volatile void*, const void*, void*); \
+  template bool compare_exchange_object<T>(volatile void*, void*, const void*);
 // NOLINTEND(bugprone-macro-parentheses)
 TSOMON_ATOMICS(uint8_t)
 TSOMON_ATOMICS(uint16_t)

@@ -130,6 +130,15 @@ template <typename T>
 T modify(volatile T* address, T value, Op op);
 template <typename T>
 int compare_exchange(volatile T* address, T* expected, T desired);
+// Of libatomic's functions: T has the object's size, what is passed lies anywhere.
+template <typename T>
+void load_object(const volatile void* object, void* to);
+template <typename T>
+void store_object(volatile void* object, const void* from, int order);
+template <typename T>
+void exchange_object(volatile void* object, const void* from, void* to);
+template <typename T>
+bool compare_exchange_object(volatile void* object, void* expected, const void* from);
 void fence(int order);
 // Of asm statements: loads, stores, locked operations, fences. `stack`: where the statement's is. Returns what was read.
 Value assembly(const Operation& operation, uint64_t stack);
