@@ -33,7 +33,7 @@ int64_t stamp_of(const Record& record, uint32_t index) {
 
 // The value in a word of a record that has so many words.
 std::optional<uint64_t> value_of(const Record& record, uint32_t index, uint32_t words) {
-  if (record.count < words || record.size == 0 || record.size > 8) {
+  if (record.count < words || record.size == 0) {
     return std::nullopt;
   }
   return masked(record.words[index], record.size);

@@ -183,7 +183,10 @@ inline uint32_t StdReader::Impl::location_id(const char* token, const char* end)
   if (short_number(token, length, number)) {
     return number | Event::kNumericLocation;
   }
-  return locations_.get(token, length, [&] { return symbols_.intern_location({token, length}); });
+  return locations_.get(token, length, [&] {
+    const auto [text, within] = split_place({token, length});
+    return symbols_.intern_place(text, within);
+  });
 }
 
 uint32_t StdReader::Impl::label_id(const char* token, const char* end) {

@@ -72,7 +72,19 @@ std::optional<Result<LocationKey>> parse_byte_range(std::string_view text) {
   return key;
 }
 
+std::pair<std::string_view, std::string_view> split_place(std::string_view text) {
+  const size_t at = text.rfind('@');
+  if (at == std::string_view::npos || at == 0 || at + 1 == text.size() ||
+      text.find_first_not_of("0123456789abcdefx/:", at + 1) != std::string_view::npos) {
+    return {text, {}};
+  }
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
 Result<uint64_t> parse_value(std::string_view text, uint32_t size) {
+  if (size > 8 && text.starts_with('#')) {
+    return parse_value(text.substr(1), 0);
+  }
   if (size > 8) {
     return fail(ErrorKind::kMalformed,
                 fmt::format("expected no value: only accesses of at most 8 bytes have one, found "

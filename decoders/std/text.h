@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "tso/model/trace.h"
 #include "tso/support/result.h"
@@ -22,8 +23,11 @@ std::optional<Result<LocationKey>> parse_byte_range(std::string_view text);
 
 // Decimal, negative decimal or 0x hexadecimal, of at most 64 bits. `size` is the size of the
 // access in bytes, 0 if it has a name: the value must fit, negative ones become their two's
-// complement of that size.
+// complement of that size. Accesses of more than 8 bytes have digests: "#1234".
 Result<uint64_t> parse_value(std::string_view text, uint32_t size);
+
+// "f file.cpp:12@34/5:6": the text of a source location, and which of the places of that line it is (Symbols).
+std::pair<std::string_view, std::string_view> split_place(std::string_view text);
 
 struct Interval {
   int64_t lo = 0;

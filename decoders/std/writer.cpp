@@ -136,14 +136,11 @@ void put_values(const EventBlock& block, const Event& event, std::string& out) {
       event.size == 0 || event.size >= 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * event.size)) - 1;
   const auto put = [&](std::optional<uint64_t> value) {
     if (value) {
-      fmt::format_to(std::back_inserter(out), "{}", *value & mask);
+      fmt::format_to(std::back_inserter(out), "{}{}", event.size > 8 ? "#" : "", *value & mask);
     }
   };
   const std::optional<uint64_t> read = block.read_value(event);
   const std::optional<uint64_t> written = block.write_value(event);
-  if (event.size > 8) {
-    return;
-  }
   const Op& op = op_of(event.kind());
   if ((op.reads && read) || (op.writes && written)) {
     out += '=';
@@ -234,7 +231,7 @@ void StdWriter::write_event(const EventBlock& block, const Event& event, std::st
   out += '|';
   if ((event.location & Event::kNumericLocation) != 0 ||
       event.location < symbols_.locations.size()) {
-    put_text(symbols_.location_text(event.location), out);
+    put_text(symbols_.place_text(event.location, '@'), out);
   }
   const int64_t lo = block.lo(event);
   const int64_t hi = block.hi(event);

@@ -108,7 +108,7 @@ uint32_t Planner::location(uint32_t module, const Instruction& instruction) {
     }
   }
   place.module = from.path;
-  const uint32_t location = symbols_.intern_location(text);
+  const uint32_t location = symbols_.intern_place(text, place.within);
   add_place(place, &plan_.places);
   return location;
 }

@@ -64,7 +64,8 @@ WatchedCode::Place WatchedCode::decode(uint64_t address) {
           place.accesses.assign(decoded->begin(), decoded->end());
           place.known = !place.accesses.empty();
           place.probed = is_probed(module, decoded->address);
-          place.location = symbols_.intern_location(code.symboliser->text(decoded->address + 1));
+          const SourcePlace& source = code.symboliser->place(decoded->address + 1);
+          place.location = symbols_.intern_place(source.text, source.within);
           if (repeats || decoded->address >= in_file) {
             return place;
           }

@@ -160,8 +160,7 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
   } else {
     judged = collect(**source).and_then([&](Trace&& trace) {
       add_objects(trace, 0, {}, objects.get());
-      leave_out_library_own(trace);
-      resolve_idle_iterations(trace);
+      leave_out_waiting(trace);
       auto reports = check_whole(trace, questions, (*source)->basis()).map(keep);
       checked.symbols = std::move(trace.symbols);
       return reports;

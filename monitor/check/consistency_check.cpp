@@ -117,6 +117,7 @@ Result<bool> check_consistency_of(const std::string& path, InputFormat format,
     checked.warnings.push_back(std::move(warning));
   }
   checked.trace = std::move(loaded->trace);
+  std::for_each(checked.trace.events.begin(), checked.trace.events.end(), EventBlock::drop_digests);
   checked.basis = loaded->basis;
   return judge(std::move(checked), options, judged);
 }

@@ -125,6 +125,12 @@ class EventSource {
   std::string location_text(uint32_t location) const {
     return texts_ != nullptr ? texts_->text(location) : symbols().location_text(location);
   }
+  std::string place_text(uint32_t location) const {
+    return texts_ != nullptr ? texts_->place_text(location) : symbols().place_text(location);
+  }
+  uint32_t without_place(uint32_t location) const {
+    return texts_ != nullptr ? texts_->without_place(location) : location;
+  }
   // Of what was symbolised; for reports, when done reading.
   ReportNames names() const { return names_of(texts_); }
   InputFormat format() const { return format_; }  // never kAuto

@@ -9,8 +9,8 @@
 
 namespace tsomon {
 
-void HeldUnits::know_places(Places::Text text) {
-  places_ = Places(std::move(text));
+void HeldUnits::know_places(Places places) {
+  places_ = std::move(places);
   idle_.compare_places([this](uint32_t a, uint32_t b) { return places_.same(a, b); });
 }
 
@@ -97,11 +97,17 @@ void HeldUnits::add(Part& part) {
   constexpr uint32_t kBoundaries =
       kind_mask(EventKind::kUnitBegin) | kind_mask(EventKind::kUnitEnd) | kind_mask(kUnitCancel);
   for (Event& event : held_.back().part.events.events) {
-    if (places_.is_library_own(event)) {
+    const bool own = places_.is_library_own(event);
+    const bool waits =
+        !own && idle_.add(held_.back().part.events, event, first_begin_ + begins_.size());
+    if (own) {
       make_idle(event);
+    }
+    places_.forget(event);
+    if (own) {
       continue;
     }
-    if (idle_.add(held_.back().part.events, event, first_begin_ + begins_.size())) {
+    if (waits) {
       begins_.push_back({&event, How::kWaits});
       continue;
     }

@@ -55,7 +55,7 @@ class HeldUnits {
 
   // Before the first part: what makes of locations places of the program. Counts of references there
   // are left out.
-  void know_places(Places::Text text);
+  void know_places(Places places);
   // The input says that units may be cancelled.
   void expect_cancels() { said_ = hold_units_ = true; }
   // The next part. `part` is left without contents, with memory that serves again.

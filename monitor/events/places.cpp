@@ -25,12 +25,34 @@ bool Places::is_library_own(const Event& event) {
   return may && event.location != Event::kNoLocation && place(event.location).own;
 }
 
-void leave_out_library_own(Trace& trace) {
-  Places places([&](uint32_t location) { return trace.symbols.location_text(location); });
+void Places::forget(Event& event) {
+  EventBlock::drop_digests(event);
+  constexpr size_t kMost = size_t{1} << 24;
+  const uint32_t location = event.location;
+  if (!plain_ || location >= kMost) {
+    return;
+  }
+  if (location >= without_.size()) {
+    without_.resize(location + 1, kUnknown);
+  }
+  if (without_[location] == kUnknown) {
+    without_[location] = plain_(location);
+  }
+  event.location = without_[location];
+}
+
+void leave_out_waiting(Trace& trace) {
+  const Symbols& symbols = trace.symbols;
+  Places places([&](uint32_t location) { return symbols.place_text(location); },
+                [&](uint32_t location) { return symbols.without_place(location); });
   for (Event& event : trace.events) {
     if (places.is_library_own(event)) {
       make_idle(event);
     }
+  }
+  resolve_idle_iterations(trace);
+  for (Event& event : trace.events) {
+    places.forget(event);
   }
 }
 

@@ -30,15 +30,18 @@ namespace tsomon {
 
 class Places {
  public:
-  using Text = std::function<std::string(uint32_t location)>;
+  using Text = std::function<std::string(uint32_t location)>;  // Symbols::place_text
+  using Plain = std::function<uint32_t(uint32_t location)>;    // Symbols::without_place
 
   Places() = default;  // they are not known
-  explicit Places(Text text) : text_(std::move(text)) {}
+  explicit Places(Text text, Plain plain = {}) : text_(std::move(text)), plain_(std::move(plain)) {}
 
   // Different locations.
   bool same(uint32_t a, uint32_t b);
   // A locked operation or atomic load by which the library counts references, or waits for an atomic.
   bool is_library_own(const Event& event);
+  // Loops have been looked for: what else nobody needs goes, digests and which place of its line it is.
+  void forget(Event& event);
 
  private:
   struct Place {
@@ -47,11 +50,15 @@ class Places {
   };
   const Place& place(uint32_t location);
 
+  static constexpr uint32_t kUnknown = Event::kNoLocation;
+
   Text text_;
+  Plain plain_;
+  std::vector<uint32_t> without_;  // by location
   std::unordered_map<uint32_t, Place> places_;
 };
 
-// Of a whole trace: they become idle.
-void leave_out_library_own(Trace& trace);
+// Of a whole trace: what the library does for its own ends, and idle iterations (tso/model/idle_iterations.h).
+void leave_out_waiting(Trace& trace);
 
 }  // namespace tsomon

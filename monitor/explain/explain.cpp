@@ -141,8 +141,7 @@ Result<ExplainedInput> read_for_explaining(const std::string& file, const Explai
   if (!trace) {
     return tl::unexpected<Error>(std::move(trace.error()));
   }
-  leave_out_library_own(*trace);
-  resolve_idle_iterations(*trace);
+  leave_out_waiting(*trace);
   if (options.check.property != Property::kAtomicSets) {
     follow_lifetimes(*trace);
   }

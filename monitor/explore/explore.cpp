@@ -379,9 +379,10 @@ class Explorer {
     if (next.run->end == End::kStuck) {
       return;
     }
-    for (const Found& found : violated_properties(*next.graph, *next.run, options_.model,
-                                                  {options_.serializability, options_.robustness},
-                                                  [this](uint64_t pc) { return place(pc); })) {
+    for (const Found& found :
+         violated_properties(*next.graph, *next.run, options_.model,
+                             {options_.serializability, options_.robustness},
+                             [this](uint64_t pc) { return exact_place(pc); })) {
       report(next, found, outcome);
     }
     if (options_.linearizability && next.run->end == End::kFinished) {
@@ -406,6 +407,10 @@ class Explorer {
   }
 
   std::string place(uint64_t pc) { return pc == 0 ? std::string() : symbols_.text(pc); }
+  // Which of the places of its line, too.
+  std::string exact_place(uint64_t pc) {
+    return pc == 0 ? std::string() : symbols_.text(pc) + ':' + symbols_.place(pc).within;
+  }
 
   static const std::vector<Choice>& steps_of(const NextRun& next, const Found& found) {
     return found.schedule.empty() ? next.schedule : found.schedule;

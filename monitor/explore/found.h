@@ -64,7 +64,7 @@ struct JudgedProperties {
   bool robustness = false;
   bool operator==(const JudgedProperties&) const = default;
 };
-// `place`: the text of an instruction's place.
+// `place`: the same for instructions that compilers made of the same code.
 std::vector<Found> violated_properties(const Graph& graph, const Run& run, Model model,
                                        const JudgedProperties& asked,
                                        const std::function<std::string(uint64_t)>& place);

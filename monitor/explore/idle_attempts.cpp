@@ -96,11 +96,11 @@ class IdleAttempts {
       event.address = graph_.cells[from.cell].address + from.offset;
       event.size = from.size;
       event.set_atomic();
-      if (kind != EventKind::kWrite && from.size <= 8) {
-        read = static_cast<uint64_t>(from.read);
+      if (kind != EventKind::kWrite) {
+        read = digest(from.read, from.size);
       }
-      if (kind != EventKind::kRead && from.size <= 8) {
-        written = static_cast<uint64_t>(from.written);
+      if (kind != EventKind::kRead) {
+        written = digest(from.written, from.size);
       }
     }
     block_.clear();
@@ -108,11 +108,18 @@ class IdleAttempts {
     iterations.add(block_, block_.events.front(), number);
   }
 
+  // Of more than 8 bytes: the same for the same.
+  uint64_t digest(Value value, uint32_t size) {
+    return size <= 8 ? static_cast<uint64_t>(value)
+                     : wide_values_.try_emplace(value, wide_values_.size()).first->second;
+  }
+
   const Graph& graph_;
   const std::vector<uint32_t>& units_;
   const std::function<std::string(uint64_t)>& place_;
   std::map<uint32_t, uint32_t> sizes_;
   std::map<uint64_t, uint32_t> locations_;
+  std::map<Value, uint64_t> wide_values_;
   std::map<std::string, uint32_t> texts_;
   EventBlock block_;
 };

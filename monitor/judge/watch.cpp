@@ -78,9 +78,14 @@ class Watch::Impl {
     options_.analysis.relation = options_.detector.relation;
     options_.names.objects = objects_;
     if (options_.names.place) {
-      held_.know_places([this](uint32_t location) {
-        return options_.names.place(symbols_->location_text(location)).text;
-      });
+      held_.know_places(Places(
+          [this](uint32_t location) {
+            const std::string text = symbols_->location_text(location);
+            const SourcePlace place = options_.names.place(text);
+            return place.text == text ? symbols_->place_text(location)
+                                      : place.text + ':' + place.within;
+          },
+          [this](uint32_t location) { return symbols_->without_place(location); }));
     }
   }
 

@@ -24,7 +24,8 @@ WindowReader::WindowReader(EventSource& source, bool values)
           failed_.erase(line);
         }
       }),
-      places_([this](uint32_t location) { return source_.location_text(location); }) {
+      places_([this](uint32_t location) { return source_.place_text(location); },
+              [this](uint32_t location) { return source_.without_place(location); }) {
   idle_.compare_places([this](uint32_t a, uint32_t b) { return places_.same(a, b); });
 }
 
@@ -51,11 +52,13 @@ Result<void> WindowReader::next_block() {
     idle_.finish();
   }
   const auto& lines = source_.origin().lines;
-  for (size_t i = 0; asked_values_ && i < block_.events.size(); ++i) {
+  for (size_t i = 0; i < block_.events.size(); ++i) {
+    Event& event = block_.events[i];
     const uint64_t line_of = lines.empty() ? events_ + i : lines[i];
-    if (places_.is_library_own(block_.events[i]) || idle_.add(block_, block_.events[i], line_of)) {
+    if (asked_values_ && (places_.is_library_own(event) || idle_.add(block_, event, line_of))) {
       failed_.insert(line_of);
     }
+    places_.forget(event);
   }
   waits_.add(block_, events_, source_.origin().lines);
   if (stop_asked()) {

@@ -3,7 +3,7 @@
 //
 // Sizes    1, 2, 4, 8 and 16 bytes, aligned: as the compiler's own hooks do it (atomic_operations.h). All others: under
 //          a lock, which is no event of the recording; what is recorded is one locked operation on the whole
-//          object, without values. Under exploration the lock is one of the program's.
+//          object, with digests for values. Under exploration the lock is one of the program's.
 // Passed   What is stored, expected and returned lies in memory of the program: plain accesses.
 // Libraries  They call these, too: an object has one lock, whoever accesses it. So the names are exported
 //          (tools/tsomon-c++).
@@ -24,6 +24,7 @@ using namespace tsomon::probe;
 namespace explore = tsomon::explore;
 
 constexpr size_t kPart = 256;
+std::atomic<uint32_t> locks[64];
 
 size_t min(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -70,11 +71,25 @@ void copy_parts(volatile void* to, const volatile void* from, size_t size, uint6
   }
 }
 
+// Of at most 8 bytes the value.
+uint64_t digest_of(const volatile void* object, size_t size) {
+  uint64_t digest = 0;
+  if (size <= sizeof digest) {
+    copy(&digest, at(object, 0), size);
+    return digest;
+  }
+  for (size_t i = 0; i < size; i += sizeof digest) {
+    uint64_t word = 0;
+    copy(&word, at(object, i), min(sizeof word, size - i));
+    digest = add_to_digest(digest, word);
+  }
+  return digest;
+}
+
 // What `action` does with the object nobody else does anything with meanwhile.
 template <typename Action>
 __attribute__((noinline)) bool under_lock(const volatile void* object, size_t size, bool loads,
                                           uint64_t pc, Action action) {
-  static std::atomic<uint32_t> locks[64];
   const size_t number = (reinterpret_cast<uint64_t>(object) * 0x9E3779B97F4A7C15ULL) >> 58;
   if (TSOMON_UNLIKELY(explore::active)) {
     explore::mutex_lock(&libatomic_lock[number], true, pc);
@@ -84,18 +99,22 @@ __attribute__((noinline)) bool under_lock(const volatile void* object, size_t si
   }
   Operation operation(
       loads ? RecordType::kFailedCompareExchange : RecordType::kAtomicReadModifyWrite, object,
-      static_cast<uint32_t>(min(size, tsomon::capture::kMaxSize)), 0, pc);
+      static_cast<uint32_t>(min(size, tsomon::capture::kMaxSize)), loads ? 1 : 2, pc);
   bool result = false;
+  uint64_t before = 0;
+  uint64_t after = 0;
   {
     const Guard guard(&locks[number]);
+    before = digest_of(object, size);
     result = action();
+    after = digest_of(object, size);
   }
   // The release of the lock is an ordinary store: others see what was stored when the operation ends.
   __builtin_ia32_mfence();
   if (result || loads) {
-    operation.done(true);
+    operation.done(true, before, after);
   } else {
-    operation.failed(0);
+    operation.failed(before);
   }
   return result;
 }

@@ -8,7 +8,7 @@
 //   nothing thread fence seq_cst             mfence; weaker fences are no instruction and no record
 //   signal fence                     no instruction
 //   16 bytes                         lock cmpxchg16b, also for loads and stores: all are locked
-//                                    operations, without values (records hold at most 8 bytes)
+//                                    operations, with digests for values (records hold at most 8 bytes)
 //
 // Stamps. Locked operations and fences have a stamp of their own behind them, or behind the load
 // that follows (Operation::done_locked). A stamp between a store and a load would keep the load
@@ -35,9 +35,20 @@ constexpr int kRelaxed = 0;
 constexpr int kRelease = 3;
 constexpr int kSeqCst = 5;
 
+// Differs for what differs in a few bits or in its order (the last steps of MurmurHash3, which is in the public domain).
+inline uint64_t add_to_digest(uint64_t digest, uint64_t more) {
+  digest = (digest ^ more) * 0xFF51AFD7ED558CCDULL;
+  digest = (digest ^ (digest >> 33)) * 0xC4CEB9FE1A85EC53ULL;
+  return digest ^ (digest >> 33);
+}
 template <typename T>
 uint64_t value_of(T value) {
-  return static_cast<uint64_t>(value);
+  if constexpr (sizeof(T) == 16) {
+    return add_to_digest(add_to_digest(1, static_cast<uint64_t>(value)),
+                         static_cast<uint64_t>(value >> 64));
+  } else {
+    return static_cast<uint64_t>(value);
+  }
 }
 
 // cmpxchg for every size; returns whether it succeeded, `expected` becomes what was seen.
@@ -138,7 +149,7 @@ __attribute__((noinline)) T load_slow(const volatile T* address, uint64_t pc) {
     Operation operation(RecordType::kFailedCompareExchange, address, sizeof(T), 1, pc);
     T seen = 0;
     compare_exchange(const_cast<volatile T*>(address), &seen, seen);
-    operation.done(true);
+    operation.done(true, value_of(seen));
     return seen;
   } else {
     if (TSOMON_UNLIKELY(local.lock_code != 0)) {

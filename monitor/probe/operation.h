@@ -17,14 +17,13 @@ inline bool is_chosen_atomic(const volatile void* address, uint32_t size = 1) {
          any_watched(reinterpret_cast<uint64_t>(address), size);
 }
 
-// A record around the access. `values` follow its two stamps when the access is not wider than 8
-// bytes.
+// A record around the access. `values` follow its two stamps; of more than 8 bytes they are digests, the same for the same contents.
 class Operation {
  public:
   // `recent`: how many cycles old the last stamp may be to be the first of the two.
   Operation(RecordType type, const volatile void* address, uint32_t size, uint32_t values,
             uint64_t pc, uint64_t recent)
-      : values_(size <= 8 ? values : 0) {
+      : values_(values) {
     noise();
     begin(type, address, size, pc, recent);
   }
@@ -32,7 +31,7 @@ class Operation {
   // nothing else is recorded.
   Operation(RecordType type, const volatile void* address, uint32_t size, uint32_t values,
             uint64_t pc)
-      : values_(size <= 8 ? values : 0) {
+      : values_(values) {
     noise();
     const bool move = type == RecordType::kAtomicLoad || type == RecordType::kAtomicStore;
     if (type == RecordType::kFence || is_chosen_atomic(address, size)) {

@@ -91,6 +91,21 @@ void read_call_site(Dwarf_Die& inlined, Dwarf_Die& unit, SourceFrame& caller) {
   if (dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_line, &attribute), &number) == 0) {
     caller.line = static_cast<int>(number);
   }
+  if (dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_column, &attribute), &number) == 0) {
+    caller.column = static_cast<int>(number);
+  }
+}
+
+// Without columns each instruction is a place of its own.
+std::string within_line(const SourceFrame* chosen, const SourceFrame* end, uint64_t pc) {
+  if (chosen->column == 0) {
+    return fmt::format("0x{:x}", pc);
+  }
+  std::string within = fmt::format("{}", chosen->column);
+  for (const SourceFrame* caller = chosen + 1; caller != end; ++caller) {
+    within += fmt::format("/{}:{}", caller->line, caller->column);
+  }
+  return within;
 }
 
 bool is_system_header(const std::string& file) {
@@ -276,6 +291,7 @@ struct Symboliser::OpenModule {
       const char* path = dwarf_linesrc(line, nullptr, nullptr);
       if (path != nullptr && dwarf_lineno(line, &frame.line) == 0) {
         frame.file = path;
+        dwarf_linecol(line, &frame.column);
       }
     }
     std::vector<SourceFrame> frames;
@@ -450,6 +466,7 @@ SourcePlace Symboliser::make_place(uint64_t pc) {
     place.line = chosen->line;
     place.text = frame_text(*chosen);
     place.text = std::string(library_purpose(chain.front())) + place.text;
+    place.within = within_line(chosen, chain.data() + chain.size(), pc);
     std::copy_if(chain.begin() + (chosen - chain.data()) + 1, chain.end(),
                  std::back_inserter(place.callers),
                  [](const SourceFrame& frame) { return !is_system_header(frame.file); });
@@ -562,8 +579,10 @@ void LocationTexts::replace(const Interner& pcs, EventBlock& block) {
     if (is_pc) {
       const SourcePlace& place = symboliser_.place(pc);
       add_place(place, &places_);
+      ids_.push_back(texts_.intern_place(place.text, place.within));
+    } else {
+      ids_.push_back(texts_.intern_location(text));
     }
-    ids_.push_back(texts_.intern_location(is_pc ? std::string_view(symboliser_.text(pc)) : text));
   }
   for (Event& event : block.events) {
     if ((event.location & Event::kNumericLocation) == 0) {

@@ -8,6 +8,7 @@
 // Library     What libstdc++ does to count references (ext/atomicity.h, shared_ptr_base.h), and what it
 //             looks at before it waits for an atomic (atomic_wait.h), is called so, before the line
 //             that uses it: says_library_own().
+// Copies      Compilers make several instructions of one place: SourcePlace::within is the same for them.
 // Build-ids   A file that has another build-id than the recorded module is not used: its lines
 //             would be wrong. Then, and without symbols, the text is "module+0xOFFSET", where
 //             OFFSET is the address as the file counts it.
@@ -36,7 +37,11 @@ struct SourceFrame {
   std::string function;  // demangled, without parameters; "" when it is not known
   std::string file;      // as the compiler recorded it; "" when it is not known
   int line = 0;
-  bool operator==(const SourceFrame&) const = default;
+  int column = 0;  // 0: not known
+  // By line.
+  bool operator==(const SourceFrame& other) const {
+    return function == other.function && file == other.file && line == other.line;
+  }
 };
 
 // Calls that may have led to a place, the innermost first; of each the places in the code that it may have been made at.
@@ -56,6 +61,8 @@ struct SourcePlace {
   std::vector<SourceFrame> callers;
   // Around those, where code with this text was inlined for different ones.
   SourceCalls more_callers;
+  // Tells it from other places with this text: its column, and where it was inlined ("12/34:5").
+  std::string within = {};
 };
 // By text. Where different places have one text (an inlined function of several files) the first
 // by build-id.
@@ -115,6 +122,8 @@ class LocationTexts {
   void replace(const Interner& pcs, EventBlock& block);
   // Of a replaced one.
   std::string text(uint32_t location) const { return texts_.location_text(location); }
+  std::string place_text(uint32_t location) const { return texts_.place_text(location); }
+  uint32_t without_place(uint32_t location) const { return texts_.without_place(location); }
   // The table that the replaced locations refer to.
   Interner take() { return std::move(texts_.locations); }
   // Of the texts in it that instruction pointers became.

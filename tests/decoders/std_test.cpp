@@ -197,6 +197,8 @@ TEST_CASE("std: errors name the line and show what was found") {
       {"T0|w(0x10+1=256)|1", "line 2", "at most 8 bits"},
       {"T0|w(0x10+1=-129)|1", "line 2", "at most 8 bits"},
       {"T0|w(0x10+16=1)|1", "line 2", "at most 8 bytes"},
+      {"T0|w(0x10+16=#x)|1", "line 2", "'x'"},
+      {"T0|w(0x10+8=#1)|1", "line 2", "'#1'"},
       {"T0|rmw(x=1)|1", "line 2", "two values"},
       {"T0|rmw(x=,)|1", "line 2", "a value"},
       {"T0|r(0x10+0)|1", "line 2", "size from 1 to 16777215"},

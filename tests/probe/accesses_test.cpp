@@ -1,6 +1,7 @@
 // Accesses of every width and length, and those of signal handlers.
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ Sum sum(const Trace& trace, EventKind kind, uint64_t begin, uint64_t length, uin
 
 }  // namespace
 
-TEST_CASE("atomics of 16 bytes are locked operations without values") {
+TEST_CASE("atomics of 16 bytes are locked operations with digests for values") {
   for (const std::string& compiler : compilers()) {
     for (const char* options : {"", ":stamp_max_age=0"}) {
       CAPTURE(compiler);
@@ -44,13 +45,27 @@ TEST_CASE("atomics of 16 bytes are locked operations without values") {
       CHECK(story(capture.trace, "T0", result, {"wide"}) ==
             "fence rmw(wide) fence r(wide) rmw(wide) rmw(wide) rmw(wide) rmw(wide) rmw(wide) "
             "fence r(wide) rmw(wide) r(wide)");
-      for (const Event& event : capture.trace.events) {
-        if (event.address == result.said.at("wide")) {
-          CHECK(event.size == 16);
-          CHECK_FALSE(capture.trace.read_value(event).has_value());
-          CHECK_FALSE(capture.trace.write_value(event).has_value());
+      // Of the same contents the same.
+      std::optional<uint64_t> held;
+      size_t reads = 0;
+      for (Event event : capture.trace.events) {
+        if (event.address != result.said.at("wide")) {
+          continue;
         }
+        CHECK(uint32_t{event.size} == 16);
+        if (const auto read = capture.trace.read_value(event); read && held) {
+          CHECK(read == held);
+          ++reads;
+        }
+        if (const auto written = capture.trace.write_value(event)) {
+          CHECK(written != held);  // each operation of the program changes it
+          held = written;
+        }
+        EventBlock::drop_digests(event);
+        CHECK_FALSE(capture.trace.read_value(event).has_value());
+        CHECK_FALSE(capture.trace.write_value(event).has_value());
       }
+      CHECK(reads == 8);
     }
   }
 }

@@ -38,7 +38,8 @@ std::string value_text(const std::optional<uint64_t>& value, uint64_t arena) {
 }
 
 // As the program has it, of one unit.
-std::string event_text(const Trace& trace, const Event& event, uint64_t arena) {
+std::string event_text(const Trace& trace, Event event, uint64_t arena) {
+  EventBlock::drop_digests(event);
   if (event.kind() == EventKind::kFence) {
     return "m";
   }
@@ -47,7 +48,8 @@ std::string event_text(const Trace& trace, const Event& event, uint64_t arena) {
                      locked                              ? "x"
                      : event.kind() == EventKind::kWrite ? "w"
                                                          : "r",
-                     event.address - arena, event.size, value_text(trace.read_value(event), arena),
+                     event.address - arena, uint32_t{event.size},
+                     value_text(trace.read_value(event), arena),
                      value_text(trace.write_value(event), arena));
 }
 

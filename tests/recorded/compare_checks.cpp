@@ -6,8 +6,8 @@
 #include <string>
 
 #include "monitor/check/check_input.h"
+#include "monitor/events/places.h"
 #include "monitor/process/symbols.h"
-#include "tso/model/idle_iterations.h"
 #include "tso/model/lifetimes.h"
 
 namespace {
@@ -41,7 +41,7 @@ int compare(const std::string& file) {
     return 1;
   }
   symbolise(loaded->trace, loaded->modules);
-  resolve_idle_iterations(loaded->trace);
+  leave_out_waiting(loaded->trace);
   int different = 0;
   for (const Property property : {Property::kSerializability, Property::kScSerializability,
                                   Property::kAtomicSets, Property::kRobustness}) {

@@ -317,12 +317,36 @@ TEST_CASE("the iterations of waiting loops are left out, but for the last") {
                        {kLocked, 1, 5, 0, 1}})) == Places{0, 1, 3, 4, 5});
 }
 
+TEST_CASE("accesses of more than 8 bytes are known by digests, which nothing else sees") {
+  using Places = std::vector<size_t>;
+  CHECK(idle_of(lines({{kRead, 16, 4, 70, {}, 16},
+                       {kFence, 0, 5, {}, {}},
+                       {kRead, 16, 5, 80, {}, 16},
+                       {kLocked, 16, 5, 80, 90, 16}})) == Places{0, 2});
+  CHECK(idle_of(lines({{kRead, 16, 4, 70, {}, 24}, {kLocked, 16, 5, 70, 80, 24}})) == Places{0});
+  CHECK(idle_of(lines({{kRead, 16, 4, 70, {}, 24}, {kLocked, 16, 5, 71, 80, 24}})) == Places{});
+  Trace trace = lines({{kLocked, 16, 5, 1, 2, 16}, {kLocked, 16, 5, 1, 2, 8}});
+  trace.add(trace.events[0], 5, 9, 1, 2);
+  for (Event& event : trace.events) {
+    EventBlock::drop_digests(event);
+  }
+  CHECK_FALSE(trace.read_value(trace.events[0]).has_value());
+  CHECK(trace.hi(trace.events[0]) == 0);
+  CHECK(trace.write_value(trace.events[1]) == 2);
+  CHECK_FALSE(trace.write_value(trace.events[2]).has_value());
+  CHECK(trace.hi(trace.events[2]) == 9);
+}
+
 TEST_CASE("what is no waiting loop counts") {
   using Places = std::vector<size_t>;
   // Nowhere, elsewhere, something else.
   CHECK(idle_of(lines({{kRead, 1, 0, 3, {}}, {kRead, 1, 0, 3, {}}})) == Places{});
   CHECK(idle_of(lines({{kRead, 1, 5, 3, {}}, {kRead, 1, 6, 4, {}}})) == Places{});
   CHECK(idle_of(lines({{kRead, 1, 5, 3, {}}, {kRead, 2, 5, 3, {}}})) == Places{});
+  // A load and a locked operation that one line has are two things.
+  CHECK(idle_of(lines({{kRead, 1, 5, 3, {}}, {kLocked, 1, 5, 4, 5}})) == Places{});
+  CHECK(idle_of(lines({{kRead, 1, 5, 3, {}}, {kLocked, 1, 5, 4, 4}, {kRead, 2, 6, 0, {}}})) ==
+        Places{});
   // A store, or a value that is not known.
   CHECK(idle_of(lines({{kRead, 1, 5, 3, {}}, {kWrite, 2, 6, {}, 1}, {kRead, 1, 5, 4, {}}})) ==
         Places{});

@@ -43,6 +43,25 @@ TEST_CASE("source locations survive the round trip through their ids") {
   CHECK(symbols.location_text(Event::kNoLocation).empty());
 }
 
+TEST_CASE("places of one line have one text") {
+  Symbols symbols;
+  const uint32_t line = symbols.intern_location("f a.cpp:7");
+  const uint32_t first = symbols.intern_place("f a.cpp:7", "3/9:2");
+  const uint32_t second = symbols.intern_place("f a.cpp:7", "12");
+  CHECK(first != second);
+  CHECK(symbols.intern_place("f a.cpp:7", "12") == second);
+  CHECK(symbols.intern_place("f a.cpp:7", "") == line);
+  CHECK(symbols.intern_place("7", "12") == symbols.intern_location("7"));
+  for (const uint32_t place : {line, first, second}) {
+    CHECK(symbols.location_text(place) == "f a.cpp:7");
+    CHECK(symbols.without_place(place) == line);
+  }
+  CHECK(symbols.place_text(first) == "f a.cpp:7:3/9:2");
+  CHECK(symbols.place_text(second, '@') == "f a.cpp:7@12");
+  CHECK(symbols.place_text(line) == "f a.cpp:7");
+  CHECK(symbols.without_place(Event::kNoLocation) == Event::kNoLocation);
+}
+
 TEST_CASE("interned strings keep their ids while the table grows") {
   Interner interner;
   for (uint32_t i = 0; i < 10000; ++i) {

@@ -20,7 +20,7 @@
 //             Memory that is allocated belongs to nobody yet.
 // How         Loads become kIdle, locked operations fences: they emptied the store buffer.
 //             Nothing is taken out: events keep their numbers.
-// Needs       Source locations and values. Two loads without a source location are not known to be
+// Needs       Source locations and values, of more than 8 bytes digests (trace.h). Two loads without a source location are not known to be
 //             of one loop.
 // Misses      Loops that store anything: those that count themselves in and out again, or hand over
 //             (MCS, CLH). Iterations of more than kLongest loads and locked operations. And what is
@@ -116,6 +116,7 @@ class IdleIterations {
     uint32_t location = 0;
     bool load = false;    // not a locked operation
     bool failed = false;  // compare-exchange
+    bool locked() const { return !load || failed; }
   };
   // Candidates, and in them an iteration from `begin` up to `end`, whose first `again` the thread
   // has done once more.
@@ -128,7 +129,7 @@ class IdleIterations {
   };
 
   bool same_place(const Access& a, const Access& b) const {
-    return a.address == b.address && a.size == b.size &&
+    return a.address == b.address && a.size == b.size && a.locked() == b.locked() &&
            (a.location == b.location || (same_ && same_(a.location, b.location)));
   }
   void compare(OfThread& mine, const Access& now, bool stores);

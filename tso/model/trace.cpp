@@ -30,6 +30,10 @@ uint32_t Symbols::intern_location(std::string_view text) {
   return locations.intern(text);
 }
 
+namespace {
+constexpr char kWithin = '\x1f';  // not in source locations: decoders refuse control characters
+}  // namespace
+
 std::string Symbols::location_text(uint32_t location) const {
   if (location == Event::kNoLocation) {
     return {};
@@ -37,7 +41,38 @@ std::string Symbols::location_text(uint32_t location) const {
   if ((location & Event::kNumericLocation) != 0) {
     return std::to_string(location & ~Event::kNumericLocation);
   }
-  return std::string(locations.text(location));
+  const std::string_view text = locations.text(location);
+  return std::string(text.substr(0, text.find(kWithin)));
+}
+
+uint32_t Symbols::intern_place(std::string_view text, std::string_view within) {
+  const uint32_t location = intern_location(text);
+  if (within.empty() || (location & Event::kNumericLocation) != 0) {
+    return location;
+  }
+  return locations.intern(std::string(text) + kWithin + std::string(within));
+}
+
+std::string Symbols::place_text(uint32_t location, char between) const {
+  std::string text = location_text(location);
+  if ((location & Event::kNumericLocation) == 0) {
+    const std::string_view place = locations.text(location);
+    if (place.size() > text.size()) {
+      const size_t length = text.size();
+      text += between;
+      text += place.substr(length + 1);
+    }
+  }
+  return text;
+}
+
+uint32_t Symbols::without_place(uint32_t location) const {
+  if ((location & Event::kNumericLocation) != 0) {
+    return location;
+  }
+  const std::string_view text = locations.text(location);
+  const size_t end = text.find(kWithin);
+  return end == std::string_view::npos ? location : locations.find(text.substr(0, end));
 }
 
 std::string Symbols::access_text(const Event& event) const {
@@ -93,6 +128,13 @@ void EventBlock::complete(Event& event, int64_t hi, std::optional<uint64_t> read
     if (write_value) {
       extras.push_back(*write_value);
     }
+  }
+}
+
+void EventBlock::drop_digests(Event& event) {
+  if (event.size > 8 && (event.has_read_value | event.has_write_value) != 0) {
+    event.has_read_value = event.has_write_value = 0;
+    event.span_or_extra = event.has_hi != 0 ? event.span_or_extra : 0;
   }
 }
 

@@ -61,6 +61,11 @@ struct Symbols {
   // location a line need no table; everything else is interned.
   uint32_t intern_location(std::string_view text);
   std::string location_text(uint32_t location) const;  // "" for Event::kNoLocation
+  // Several places may have one text ("f file.cpp:12") and be told apart by what follows it ("34"). They matter where
+  // loops are looked for (idle_iterations.h); for everything else they are the location of their text.
+  uint32_t intern_place(std::string_view text, std::string_view within);
+  std::string place_text(uint32_t location, char between = ':') const;  // with what follows
+  uint32_t without_place(uint32_t location) const;
   // "x", "0x7f10+8" or, for a lock without a name, "0x7f10".
   std::string access_text(const Event& event) const;
 };
@@ -97,6 +102,9 @@ struct EventBlock {
     return extras[event.span_or_extra + event.has_hi + event.has_read_value];
   }
   bool has_read_values() const;  // any
+  // What an access of more than 8 bytes has for a value is a digest: the same for the same contents. It serves to find
+  // idle iterations (idle_iterations.h); for everything else the event has none.
+  static void drop_digests(Event& event);
   // Appends the events of another block, or those from `begin` up to `end`, with their extras.
   void append(const EventBlock& from) { append(from, 0, from.events.size()); }
   void append(const EventBlock& from, size_t begin, size_t end);

@@ -1,4 +1,4 @@
-// Atomics of 16 bytes. The program checks the values itself: the capture does not hold them.
+// Atomics of 16 bytes. The program checks the values itself: the capture holds digests of them.
 #include <cstdint>
 #include <cstdio>
 #include <thread>
