@@ -3,9 +3,8 @@
 #include <string_view>
 #include <thread>
 
-#include <unistd.h>
-
 #include <tsomon.h>
+#include <unistd.h>
 
 namespace {
 
