@@ -125,8 +125,9 @@ class EventSource {
   std::string location_text(uint32_t location) const {
     return texts_ != nullptr ? texts_->text(location) : symbols().location_text(location);
   }
-  std::string place_text(uint32_t location) const {
-    return texts_ != nullptr ? texts_->place_text(location) : symbols().place_text(location);
+  std::string place_text(uint32_t location, char between) const {
+    return texts_ != nullptr ? texts_->place_text(location, between)
+                             : symbols().place_text(location, between);
   }
   uint32_t without_place(uint32_t location) const {
     return texts_ != nullptr ? texts_->without_place(location) : location;

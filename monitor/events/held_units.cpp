@@ -11,7 +11,8 @@ namespace tsomon {
 
 void HeldUnits::know_places(Places places) {
   places_ = std::move(places);
-  idle_.compare_places([this](uint32_t a, uint32_t b) { return places_.same(a, b); });
+  idle_.compare_places([this](uint32_t a, uint32_t b) { return places_.same(a, b); },
+                       [this](uint32_t a, uint32_t b) { return places_.same_line(a, b); });
 }
 
 void HeldUnits::decide(uint64_t number, bool is_unit) {

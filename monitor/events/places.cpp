@@ -19,6 +19,11 @@ bool Places::same(uint32_t a, uint32_t b) {
   return !text.empty() && text == place(b).text;
 }
 
+bool Places::same_line(uint32_t a, uint32_t b) {
+  const std::string& text = place(a).text;
+  return !text.empty() && tsomon::same_line(text, place(b).text);
+}
+
 bool Places::is_library_own(const Event& event) {
   const bool may = event.kind() == EventKind::kReadModifyWrite ||
                    (event.kind() == EventKind::kRead && event.atomic());
@@ -43,14 +48,14 @@ void Places::forget(Event& event) {
 
 void leave_out_waiting(Trace& trace) {
   const Symbols& symbols = trace.symbols;
-  Places places([&](uint32_t location) { return symbols.place_text(location); },
+  Places places([&](uint32_t location) { return symbols.place_text(location, Symbols::kWithin); },
                 [&](uint32_t location) { return symbols.without_place(location); });
   for (Event& event : trace.events) {
     if (places.is_library_own(event)) {
       make_idle(event);
     }
   }
-  resolve_idle_iterations(trace);
+  resolve_idle_iterations(trace, [&](uint32_t a, uint32_t b) { return places.same_line(a, b); });
   for (Event& event : trace.events) {
     places.forget(event);
   }

@@ -30,14 +30,16 @@ namespace tsomon {
 
 class Places {
  public:
-  using Text = std::function<std::string(uint32_t location)>;  // Symbols::place_text
-  using Plain = std::function<uint32_t(uint32_t location)>;    // Symbols::without_place
+  // Symbols::place_text() with Symbols::kWithin in between
+  using Text = std::function<std::string(uint32_t location)>;
+  using Plain = std::function<uint32_t(uint32_t location)>;  // Symbols::without_place
 
   Places() = default;  // they are not known
   explicit Places(Text text, Plain plain = {}) : text_(std::move(text)), plain_(std::move(plain)) {}
 
-  // Different locations.
+  // Different locations: whether compilers made them of one place, or of one line, called from the same ones.
   bool same(uint32_t a, uint32_t b);
+  bool same_line(uint32_t a, uint32_t b);
   // A locked operation or atomic load by which the library counts references, or waits for an atomic.
   bool is_library_own(const Event& event);
   // Loops have been looked for: what else nobody needs goes, digests and which place of its line it is.

@@ -18,8 +18,9 @@ unsigned usable_processors() {
 }
 
 ReadAhead::ReadAhead(EventSource& source, unsigned threads) : source_(source) {
-  held_.know_places(Places([this](uint32_t location) { return source_.place_text(location); },
-                           [this](uint32_t location) { return source_.without_place(location); }));
+  held_.know_places(
+      Places([this](uint32_t location) { return source_.place_text(location, Symbols::kWithin); },
+             [this](uint32_t location) { return source_.without_place(location); }));
   if (threads == 1 || usable_processors() == 1) {
     current_ = std::make_unique<SourceBlock>();
     return;

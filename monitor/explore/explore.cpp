@@ -409,7 +409,8 @@ class Explorer {
   std::string place(uint64_t pc) { return pc == 0 ? std::string() : symbols_.text(pc); }
   // Which of the places of its line, too.
   std::string exact_place(uint64_t pc) {
-    return pc == 0 ? std::string() : symbols_.text(pc) + ':' + symbols_.place(pc).within;
+    return pc == 0 ? std::string()
+                   : symbols_.text(pc) + Symbols::kWithin + symbols_.place(pc).within;
   }
 
   static const std::vector<Choice>& steps_of(const NextRun& next, const Found& found) {

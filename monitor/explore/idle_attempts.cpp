@@ -39,6 +39,8 @@ class IdleAttempts {
         idle.push_back(static_cast<uint32_t>(number));
       }
     });
+    iterations.compare_places(
+        {}, [&](uint32_t a, uint32_t b) { return same_line(*text_of_.at(a), *text_of_.at(b)); });
     const uint32_t* before = nullptr;
     const std::vector<uint32_t> order = in_program_order(graph_);
     for (const uint32_t& e : order) {
@@ -62,8 +64,12 @@ class IdleAttempts {
     if (is_new) {
       const std::string text = place_(pc);
       const auto next = static_cast<uint32_t>(texts_.size());
-      known->second =
-          texts_.try_emplace(text.empty() ? std::to_string(pc) : text, next).first->second;
+      const auto [found, is_new_text] =
+          texts_.try_emplace(text.empty() ? std::to_string(pc) : text, next);
+      known->second = found->second;
+      if (is_new_text) {
+        text_of_.push_back(&found->first);
+      }
     }
     return known->second;
   }
@@ -121,6 +127,7 @@ class IdleAttempts {
   std::map<uint64_t, uint32_t> locations_;
   std::map<Value, uint64_t> wide_values_;
   std::map<std::string, uint32_t> texts_;
+  std::vector<const std::string*> text_of_;  // by number
   EventBlock block_;
 };
 

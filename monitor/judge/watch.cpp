@@ -82,8 +82,8 @@ class Watch::Impl {
           [this](uint32_t location) {
             const std::string text = symbols_->location_text(location);
             const SourcePlace place = options_.names.place(text);
-            return place.text == text ? symbols_->place_text(location)
-                                      : place.text + ':' + place.within;
+            return place.text == text ? symbols_->place_text(location, Symbols::kWithin)
+                                      : place.text + Symbols::kWithin + place.within;
           },
           [this](uint32_t location) { return symbols_->without_place(location); }));
     }

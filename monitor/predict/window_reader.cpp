@@ -24,9 +24,10 @@ WindowReader::WindowReader(EventSource& source, bool values)
           failed_.erase(line);
         }
       }),
-      places_([this](uint32_t location) { return source_.place_text(location); },
+      places_([this](uint32_t location) { return source_.place_text(location, Symbols::kWithin); },
               [this](uint32_t location) { return source_.without_place(location); }) {
-  idle_.compare_places([this](uint32_t a, uint32_t b) { return places_.same(a, b); });
+  idle_.compare_places([this](uint32_t a, uint32_t b) { return places_.same(a, b); },
+                       [this](uint32_t a, uint32_t b) { return places_.same_line(a, b); });
 }
 
 const predict::KnownValues& WindowReader::values() {

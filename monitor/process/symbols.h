@@ -122,7 +122,9 @@ class LocationTexts {
   void replace(const Interner& pcs, EventBlock& block);
   // Of a replaced one.
   std::string text(uint32_t location) const { return texts_.location_text(location); }
-  std::string place_text(uint32_t location) const { return texts_.place_text(location); }
+  std::string place_text(uint32_t location, char between) const {
+    return texts_.place_text(location, between);
+  }
   uint32_t without_place(uint32_t location) const { return texts_.without_place(location); }
   // The table that the replaced locations refer to.
   Interner take() { return std::move(texts_.locations); }

@@ -307,6 +307,9 @@ TEST_CASE("the iterations of waiting loops are left out, but for the last") {
   CHECK(idle_of(lines({{kRead, 1, 3, 1, {}, 8}, {kLocked, 1, 5, 0, 1, 8}})) == Places{});
   CHECK(idle_of(lines({{kRead, 1, 3, 9, {}}, {kRead, 1, 4, 10, {}}, {kLocked, 1, 5, 10, 11}})) ==
         Places{1});
+  // By way of another line back to the first.
+  CHECK(idle_of(lines({{kRead, 1, 4, 0, {}}, {kRead, 1, 5, 1, {}}, {kLocked, 1, 4, 1, 0}})) ==
+        Places{0, 1});
   // Loops in loops, with what has no value in between.
   CHECK(idle_of(lines({{kLocked, 1, 5, 1, 1},
                        {kRead, 1, 6, 1, {}},
@@ -346,6 +349,8 @@ TEST_CASE("what is no waiting loop counts") {
   // A load and a locked operation that one line has are two things.
   CHECK(idle_of(lines({{kRead, 1, 5, 3, {}}, {kLocked, 1, 5, 4, 5}})) == Places{});
   CHECK(idle_of(lines({{kRead, 1, 5, 3, {}}, {kLocked, 1, 5, 4, 4}, {kRead, 2, 6, 0, {}}})) ==
+        Places{});
+  CHECK(idle_of(lines({{kRead, 2, 6, 3, {}}, {kRead, 1, 5, 3, {}}, {kLocked, 1, 5, 4, 5}})) ==
         Places{});
   // A store, or a value that is not known.
   CHECK(idle_of(lines({{kRead, 1, 5, 3, {}}, {kWrite, 2, 6, {}, 1}, {kRead, 1, 5, 4, {}}})) ==

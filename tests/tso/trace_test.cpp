@@ -1,5 +1,8 @@
 #include "tso/model/trace.h"
 
+#include <algorithm>
+#include <string>
+
 #include <doctest/doctest.h>
 
 using namespace tsomon;
@@ -60,6 +63,16 @@ TEST_CASE("places of one line have one text") {
   CHECK(symbols.place_text(second, '@') == "f a.cpp:7@12");
   CHECK(symbols.place_text(line) == "f a.cpp:7");
   CHECK(symbols.without_place(Event::kNoLocation) == Event::kNoLocation);
+  const auto same = [](std::string a, std::string b) {
+    std::replace(a.begin(), a.end(), '@', Symbols::kWithin);
+    std::replace(b.begin(), b.end(), '@', Symbols::kWithin);
+    return same_line(a, b);
+  };
+  CHECK(same("f a.cpp:7@3/9:2", "f a.cpp:7@4/9:2"));
+  CHECK(same("f a.cpp:7@3", "f a.cpp:7@40"));
+  CHECK(same("f a.cpp:7", "f a.cpp:7"));
+  CHECK_FALSE(same("f a.cpp:7@3/9:2", "f a.cpp:7@3/9:8"));
+  CHECK_FALSE(same("f a.cpp:7@3", "f a.cpp:8@3"));
 }
 
 TEST_CASE("interned strings keep their ids while the table grows") {

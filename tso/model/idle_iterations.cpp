@@ -131,6 +131,22 @@ void IdleIterations::leave_out(OfThread& mine) {
   mine.begin = kNone;
 }
 
+// 1 + where the thread was on that line last, at these bytes, before it went to another one; 0: nowhere.
+size_t IdleIterations::begin_of_return(const OfThread& mine, const Access& now) const {
+  size_t at = mine.waiting.size();
+  while (at > 0 && on_one_line(mine.waiting[at - 1], now)) {
+    --at;
+  }
+  while (at > 0) {
+    const Access& before = mine.waiting[at - 1];
+    if (on_one_line(before, now) && before.address == now.address && before.size == now.size) {
+      return at;
+    }
+    --at;
+  }
+  return 0;
+}
+
 // What comes next in the thread: does it do again what it did?
 void IdleIterations::compare(OfThread& mine, const Access& now, bool stores) {
   const auto differs = [&](size_t at) { return stores || mine.waiting[at].value != now.value; };
@@ -151,6 +167,7 @@ void IdleIterations::compare(OfThread& mine, const Access& now, bool stores) {
   while (at > 0 && !same_place(mine.waiting[at - 1], now)) {
     --at;
   }
+  at = at != 0 ? at : begin_of_return(mine, now);
   if (at == 0) {
     return;
   }
@@ -248,13 +265,14 @@ void IdleIterations::finish() {
   }
 }
 
-void resolve_idle_iterations(EventBlock& events) {
+void resolve_idle_iterations(EventBlock& events, IdleIterations::SamePlace same_line) {
   std::vector<uint64_t> idle;
   IdleIterations iterations([&](uint64_t number, bool is_idle) {
     if (is_idle) {
       idle.push_back(number);
     }
   });
+  iterations.compare_places({}, std::move(same_line));
   for (uint64_t e = 0; e < events.events.size(); ++e) {
     iterations.add(events, events.events[e], e);
   }

@@ -6,7 +6,9 @@
 // Iteration   A stretch of one thread's events with no store in it but locked operations that wrote
 //             what they read, after which the thread does the same again: the same instructions on
 //             the same bytes, until one of them reads another value or all is as it was. The
-//             iteration that comes last, which gets through, counts.
+//             iteration that comes last, which gets through, counts. What goes by another line back to the line that it
+//             came from, and to the same bytes, is in a loop, too, whatever is done there (`for (int now = x.load(); now == 0
+//             || !x.compare_exchange_weak(now, 1);` with a load on the next line).
 //             Also left out: a load right before a locked operation on the same bytes that reads
 //             the same value (it might as well have looked then), and one right before a
 //             compare-exchange that failed and is left out (which has put another value in the
@@ -94,8 +96,11 @@ class IdleIterations {
   using SamePlace = std::function<bool(uint32_t a, uint32_t b)>;
 
   explicit IdleIterations(Decide decide) : decide_(std::move(decide)) {}
-  // Without it they are one place when they are one location.
-  void compare_places(SamePlace same) { same_ = std::move(same); }
+  // Without them they are one place, and on one line, when they are one location.
+  void compare_places(SamePlace same, SamePlace same_line) {
+    same_ = std::move(same);
+    same_line_ = std::move(same_line);
+  }
 
   // The next event of its thread. True: what comes decides whether it is idle; it goes by `number`.
   bool add(const EventBlock& block, const Event& event, uint64_t number);
@@ -132,6 +137,10 @@ class IdleIterations {
     return a.address == b.address && a.size == b.size && a.locked() == b.locked() &&
            (a.location == b.location || (same_ && same_(a.location, b.location)));
   }
+  bool on_one_line(const Access& a, const Access& b) const {
+    return a.location == b.location || (same_line_ && same_line_(a.location, b.location));
+  }
+  size_t begin_of_return(const OfThread& mine, const Access& now) const;
   void compare(OfThread& mine, const Access& now, bool stores);
   void leave_out(OfThread& mine);
   void leave_out_looks(OfThread& mine, const Access& now, std::optional<uint64_t> written);
@@ -139,11 +148,12 @@ class IdleIterations {
 
   Decide decide_;
   SamePlace same_;
+  SamePlace same_line_;
   OwnMemory memory_;
   std::vector<OfThread> threads_;
 };
 
 // Of whole traces, in each thread's order.
-void resolve_idle_iterations(EventBlock& events);
+void resolve_idle_iterations(EventBlock& events, IdleIterations::SamePlace same_line = {});
 
 }  // namespace tsomon

@@ -30,10 +30,6 @@ uint32_t Symbols::intern_location(std::string_view text) {
   return locations.intern(text);
 }
 
-namespace {
-constexpr char kWithin = '\x1f';  // not in source locations: decoders refuse control characters
-}  // namespace
-
 std::string Symbols::location_text(uint32_t location) const {
   if (location == Event::kNoLocation) {
     return {};
@@ -83,6 +79,17 @@ std::string Symbols::access_text(const Event& event) const {
     return std::string(names.text(static_cast<uint32_t>(event.address)));
   }
   return fmt::format("0x{:x}", own_address(event.address));
+}
+
+bool same_line(std::string_view a, std::string_view b) {
+  const auto line = [](std::string_view place) {
+    return place.substr(0, place.find(Symbols::kWithin));
+  };
+  const auto calls = [&](std::string_view place) {
+    const std::string_view within = place.substr(line(place).size());
+    return within.substr(std::min(within.find('/'), within.size()));
+  };
+  return line(a) == line(b) && calls(a) == calls(b);
 }
 
 std::string_view unit_label(std::string_view label) { return label.substr(0, label.find(';')); }

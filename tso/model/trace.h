@@ -63,12 +63,16 @@ struct Symbols {
   std::string location_text(uint32_t location) const;  // "" for Event::kNoLocation
   // Several places may have one text ("f file.cpp:12") and be told apart by what follows it ("34"). They matter where
   // loops are looked for (idle_iterations.h); for everything else they are the location of their text.
+  static constexpr char kWithin = '\x1f';  // no decoder lets control characters into a location
   uint32_t intern_place(std::string_view text, std::string_view within);
   std::string place_text(uint32_t location, char between = ':') const;  // with what follows
   uint32_t without_place(uint32_t location) const;
   // "x", "0x7f10+8" or, for a lock without a name, "0x7f10".
   std::string access_text(const Event& event) const;
 };
+
+// Of two places with kWithin in between: the same line, inlined by the same calls.
+bool same_line(std::string_view a, std::string_view b);
 
 // The part of a label before the first ';', and the declared atomic sets after it.
 std::string_view unit_label(std::string_view label);
