@@ -130,7 +130,7 @@ class EventSource {
                              : symbols().place_text(location, between);
   }
   uint32_t without_place(uint32_t location) const {
-    return texts_ != nullptr ? texts_->without_place(location) : location;
+    return texts_ != nullptr ? texts_->without_place(location) : symbols().without_place(location);
   }
   // Of what was symbolised; for reports, when done reading.
   ReportNames names() const { return names_of(texts_); }

@@ -98,16 +98,13 @@ void HeldUnits::add(Part& part) {
   constexpr uint32_t kBoundaries =
       kind_mask(EventKind::kUnitBegin) | kind_mask(EventKind::kUnitEnd) | kind_mask(kUnitCancel);
   for (Event& event : held_.back().part.events.events) {
-    const bool own = places_.is_library_own(event);
-    const bool waits =
-        !own && idle_.add(held_.back().part.events, event, first_begin_ + begins_.size());
-    if (own) {
+    bool waits = false;
+    if (places_.is_library_own(event)) {
       make_idle(event);
+    } else {
+      waits = idle_.add(held_.back().part.events, event, first_begin_ + begins_.size());
     }
     places_.forget(event);
-    if (own) {
-      continue;
-    }
     if (waits) {
       begins_.push_back({&event, How::kWaits});
       continue;

@@ -409,8 +409,7 @@ class Explorer {
   std::string place(uint64_t pc) { return pc == 0 ? std::string() : symbols_.text(pc); }
   // Which of the places of its line, too.
   std::string exact_place(uint64_t pc) {
-    return pc == 0 ? std::string()
-                   : symbols_.text(pc) + Symbols::kWithin + symbols_.place(pc).within;
+    return pc == 0 ? std::string() : symbols_.place(pc).exact();
   }
 
   static const std::vector<Choice>& steps_of(const NextRun& next, const Found& found) {

@@ -83,7 +83,7 @@ class Watch::Impl {
             const std::string text = symbols_->location_text(location);
             const SourcePlace place = options_.names.place(text);
             return place.text == text ? symbols_->place_text(location, Symbols::kWithin)
-                                      : place.text + Symbols::kWithin + place.within;
+                                      : place.exact();
           },
           [this](uint32_t location) { return symbols_->without_place(location); }));
     }

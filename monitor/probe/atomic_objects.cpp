@@ -9,6 +9,8 @@
 //          (tools/tsomon-c++).
 // Misses   Of objects of more than 1,023 bytes what lies behind. Libraries with a libatomic.a of their own.
 // Thread-safety: as the functions. Async-signal-safe, which libatomic's are not.
+#include <algorithm>
+
 #include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/atomic_operations.h"
 #include "monitor/probe/copy.h"
@@ -25,8 +27,6 @@ namespace explore = tsomon::explore;
 
 constexpr size_t kPart = 256;
 std::atomic<uint32_t> locks[64];
-
-size_t min(size_t a, size_t b) { return a < b ? a : b; }
 
 // To the runtime's own memory, and from it.
 void take(char* to, const volatile void* from, size_t size, uint64_t pc) {
@@ -54,7 +54,7 @@ bool is_equal(const volatile void* a, const void* b, size_t size, uint64_t pc) {
   char first[kPart];
   char second[kPart];
   for (size_t i = 0; i < size; i += kPart) {
-    const size_t part = min(kPart, size - i);
+    const size_t part = std::min(kPart, size - i);
     take(first, at(a, i), part, pc);
     take(second, at(b, i), part, pc);
     if (__builtin_memcmp(first, second, part) != 0) {
@@ -66,8 +66,8 @@ bool is_equal(const volatile void* a, const void* b, size_t size, uint64_t pc) {
 void copy_parts(volatile void* to, const volatile void* from, size_t size, uint64_t pc) {
   char part[kPart];
   for (size_t i = 0; i < size; i += kPart) {
-    take(part, at(from, i), min(kPart, size - i), pc);
-    give(at(to, i), part, min(kPart, size - i), pc);
+    take(part, at(from, i), std::min(kPart, size - i), pc);
+    give(at(to, i), part, std::min(kPart, size - i), pc);
   }
 }
 
@@ -80,7 +80,7 @@ uint64_t digest_of(const volatile void* object, size_t size) {
   }
   for (size_t i = 0; i < size; i += sizeof digest) {
     uint64_t word = 0;
-    copy(&word, at(object, i), min(sizeof word, size - i));
+    copy(&word, at(object, i), std::min(sizeof word, size - i));
     digest = add_to_digest(digest, word);
   }
   return digest;
@@ -99,7 +99,7 @@ __attribute__((noinline)) bool under_lock(const volatile void* object, size_t si
   }
   Operation operation(
       loads ? RecordType::kFailedCompareExchange : RecordType::kAtomicReadModifyWrite, object,
-      static_cast<uint32_t>(min(size, tsomon::capture::kMaxSize)), loads ? 1 : 2, pc);
+      static_cast<uint32_t>(std::min<size_t>(size, tsomon::capture::kMaxSize)), loads ? 1 : 2, pc);
   bool result = false;
   uint64_t before = 0;
   uint64_t after = 0;
@@ -107,7 +107,7 @@ __attribute__((noinline)) bool under_lock(const volatile void* object, size_t si
     const Guard guard(&locks[number]);
     before = digest_of(object, size);
     result = action();
-    after = digest_of(object, size);
+    after = loads ? before : digest_of(object, size);
   }
   // The release of the lock is an ordinary store: others see what was stored when the operation ends.
   __builtin_ia32_mfence();
@@ -141,7 +141,7 @@ void put_value(void* to, T value, uint64_t pc) {
 
 }  // namespace
 
-// RETURN by OBJECT(T) where an object of T's size is accessed as a whole.
+// CALL(T) returns from the function, where an instruction accesses the object as a whole: T has its size.
 #define TSOMON_OF_SIZE(BYTES, T, OBJECT, CALL)               \
   case BYTES:                                                \
     if (reinterpret_cast<uint64_t>(OBJECT) % (BYTES) == 0) { \
@@ -217,7 +217,7 @@ TSOMON_LIBATOMIC(void, exchange,
     char before[kPart];
     char after[kPart];
     for (size_t i = 0; i < size; i += kPart) {
-      const size_t part = min(kPart, size - i);
+      const size_t part = std::min(kPart, size - i);
       take(before, at(object, i), part, pc);
       take(after, at(from, i), part, pc);
       give(at(object, i), after, part, pc);

@@ -98,10 +98,8 @@ void read_call_site(Dwarf_Die& inlined, Dwarf_Die& unit, SourceFrame& caller) {
 
 // Without columns each instruction is a place of its own.
 std::string within_line(const SourceFrame* chosen, const SourceFrame* end, uint64_t pc) {
-  if (chosen->column == 0) {
-    return fmt::format("0x{:x}", pc);
-  }
-  std::string within = fmt::format("{}", chosen->column);
+  std::string within =
+      chosen->column == 0 ? fmt::format("0x{:x}", pc) : fmt::format("{}", chosen->column);
   for (const SourceFrame* caller = chosen + 1; caller != end; ++caller) {
     within += fmt::format("/{}:{}", caller->line, caller->column);
   }

@@ -63,6 +63,9 @@ struct SourcePlace {
   SourceCalls more_callers;
   // Tells it from other places with this text: its column, and where it was inlined ("12/34:5").
   std::string within = {};
+
+  // Both, as Symbols::place_text() has them.
+  std::string exact() const { return within.empty() ? text : text + Symbols::kWithin + within; }
 };
 // By text. Where different places have one text (an inlined function of several files) the first
 // by build-id.

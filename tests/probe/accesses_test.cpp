@@ -45,7 +45,7 @@ TEST_CASE("atomics of 16 bytes are locked operations with digests for values") {
       CHECK(story(capture.trace, "T0", result, {"wide"}) ==
             "fence rmw(wide) fence r(wide) rmw(wide) rmw(wide) rmw(wide) rmw(wide) rmw(wide) "
             "fence r(wide) rmw(wide) r(wide)");
-      // Of the same contents the same.
+      // The same contents have the same digest.
       std::optional<uint64_t> held;
       size_t reads = 0;
       for (Event event : capture.trace.events) {

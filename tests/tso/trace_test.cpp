@@ -63,6 +63,8 @@ TEST_CASE("places of one line have one text") {
   CHECK(symbols.place_text(second, '@') == "f a.cpp:7@12");
   CHECK(symbols.place_text(line) == "f a.cpp:7");
   CHECK(symbols.without_place(Event::kNoLocation) == Event::kNoLocation);
+  CHECK(symbols.location_text(symbols.intern_location("a\x1f"
+                                                      "b")) == "a_b");
   const auto same = [](std::string a, std::string b) {
     std::replace(a.begin(), a.end(), '@', Symbols::kWithin);
     std::replace(b.begin(), b.end(), '@', Symbols::kWithin);

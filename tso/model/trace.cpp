@@ -27,6 +27,12 @@ uint32_t Symbols::intern_location(std::string_view text) {
       return number | Event::kNumericLocation;
     }
   }
+  // Nothing but intern_place() separates.
+  if (text.find(kWithin) != std::string_view::npos) {
+    std::string own(text);
+    std::replace(own.begin(), own.end(), kWithin, '_');
+    return locations.intern(own);
+  }
   return locations.intern(text);
 }
 
@@ -46,19 +52,15 @@ uint32_t Symbols::intern_place(std::string_view text, std::string_view within) {
   if (within.empty() || (location & Event::kNumericLocation) != 0) {
     return location;
   }
-  return locations.intern(std::string(text) + kWithin + std::string(within));
+  return locations.intern(location_text(location) + kWithin + std::string(within));
 }
 
 std::string Symbols::place_text(uint32_t location, char between) const {
-  std::string text = location_text(location);
-  if ((location & Event::kNumericLocation) == 0) {
-    const std::string_view place = locations.text(location);
-    if (place.size() > text.size()) {
-      const size_t length = text.size();
-      text += between;
-      text += place.substr(length + 1);
-    }
+  if ((location & Event::kNumericLocation) != 0) {
+    return location_text(location);
   }
+  std::string text(locations.text(location));
+  std::replace(text.begin(), text.end(), kWithin, between);
   return text;
 }
 

@@ -63,7 +63,7 @@ struct Symbols {
   std::string location_text(uint32_t location) const;  // "" for Event::kNoLocation
   // Several places may have one text ("f file.cpp:12") and be told apart by what follows it ("34"). They matter where
   // loops are looked for (idle_iterations.h); for everything else they are the location of their text.
-  static constexpr char kWithin = '\x1f';  // no decoder lets control characters into a location
+  static constexpr char kWithin = '\x1f';  // in between; in the text of a location it becomes '_'
   uint32_t intern_place(std::string_view text, std::string_view within);
   std::string place_text(uint32_t location, char between = ':') const;  // with what follows
   uint32_t without_place(uint32_t location) const;
