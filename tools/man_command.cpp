@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tools/command.h"
+#include "tools/examples.h"
 #include "tools/option_table.h"
 #include "tools/output.h"
 
@@ -63,6 +64,9 @@ std::string page_of(const CommandEntry& command) {
   }
   if (!command.footer.empty()) {
     page += ".SH NOTES\n.nf\n" + roff(command.footer) + "\n.fi\n";
+  }
+  if (const std::string_view examples = examples_of(command.name); !examples.empty()) {
+    page += ".SH EXAMPLES\n.nf\n" + roff(std::string(examples)) + "\n.fi\n";
   }
   return page + ".SH SEE ALSO\n.BR tsomon (1)\n";
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "tools/examples.h"
+
 namespace tsomon {
 namespace {
 
@@ -79,7 +81,8 @@ std::vector<CommandEntry> commands_of(const CLI::App& app) {
     CommandEntry& command = commands.emplace_back();
     command.name = each->get_name();
     command.description = one_line(each->get_description());
-    command.footer = each->get_footer();
+    const std::string footer = each->get_footer();
+    command.footer = footer.substr(0, footer.find(kExamplesTitle));
     for (const CLI::Option* const option : each->get_options()) {
       if (!option->get_group().empty()) {  // else it is hidden
         command.options.push_back(entry_of(*option));

@@ -22,6 +22,9 @@ struct ListedJson;
 
 // Whole lines of a result, flushed.
 void put_lines(FILE* file, std::string_view lines);
+// Colours of what put_lines() writes to standard output: "always", "never", or "auto": on a terminal that has some, unless NO_COLOR
+// is set (no-color.org).
+void choose_colours(const std::string& when);
 // One object on one line, flushed. `tool`: "tsomon check".
 void put_json(FILE* file, const nlohmann::ordered_json& object, std::string_view tool);
 void put_listed_json(FILE* file, const ListedJson& json, std::string_view tool);

@@ -13,6 +13,7 @@
 
 #include "monitor/probe/nearest.h"
 #include "tools/command.h"
+#include "tools/examples.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
 #include "tso/support/printable.h"
@@ -60,6 +61,28 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
       "\nTry: " + name + " --help\n");
   std::fputs(text.c_str(), stderr);
   return tsomon::kExitBadInput;
+}
+
+// Of the commands that tell findings to people.
+void add_colour_option(CLI::App& app) {
+  tsomon::choose_colours("auto");
+  for (const char* const name : {"attach", "check", "explain", "explore", "predict", "run"}) {
+    app.get_subcommand(name)
+        ->add_option_function<std::string>("--color", tsomon::choose_colours,
+                                           "Colours in text on standard output; auto: on a "
+                                           "terminal, unless NO_COLOR is set")
+        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->default_str("auto")
+        ->type_name("WHEN");
+  }
+}
+
+void add_examples(CLI::App& app) {
+  for (CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const std::string_view examples = tsomon::examples_of(command->get_name());
+    command->footer(command->get_footer() + std::string(tsomon::kExamplesTitle) +
+                    std::string(examples));
+  }
 }
 
 int output_not_written() {
@@ -125,6 +148,8 @@ int run(int argc, char** argv) {
   tsomon::add_run_command(app, exit_status);
   tsomon::add_script_command(app, exit_status);
   tsomon::refuse_negative_numbers(app);
+  add_colour_option(app);
+  add_examples(app);
 
   try {
     app.parse(words_of(argc, argv));

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "monitor/explain/explain_line.h"
+#include "monitor/findings/finding_summary.h"
 #include "monitor/judge/check.h"
 #include "tools/findings_option.h"
 #include "tools/output.h"
@@ -28,6 +29,10 @@ bool WatchReport::found(const ReportedFinding& found, const std::function<void()
     put_json(output_.file, object, output_.tool);
   } else if (!is_hidden) {
     put_lines(output_.file, found.text() + "\n");
+    std::string& first = first_[found.property];
+    if (first.empty() || (found.definite() && !first.starts_with("SUMMARY: definite"))) {
+      first = summary_line(verdict_name(found.verdict), found.cycle);
+    }
   }
   return !is_hidden;
 }
@@ -144,6 +149,9 @@ void WatchReport::summary(const std::string& name, const WatchSummary& summary,
   for (const std::string& note : summary.notes) {
     out += note == ended ? fmt::format("  {}: not all was judged\n", note)
                          : fmt::format("  note: {}\n", note);
+  }
+  if (const std::string& first = first_[summary.property]; !first.empty()) {
+    out += first + "\n";
   }
   put_lines(file, out);
 }

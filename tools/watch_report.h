@@ -45,6 +45,7 @@ class WatchReport {
   const ReportOutput output_;
   FindingFilter* filter_;
   std::map<Property, HiddenFindings> hidden_;  // what was found
+  std::map<Property, std::string> first_;      // in one line, of the gravest
   int status_ = kExitClean;
 };
 

@@ -64,7 +64,13 @@ Result<JoinedDirectory> join_directory(std::string_view data,
   // Every part as a file of its own, with the attributes of `data`.
   std::vector<std::unique_ptr<std::string>> files;
   std::vector<Placed> records;
-  for (size_t i = 0; i < parts.size(); ++i) {
+  uint64_t input = data.size();
+  for (const std::string_view part : parts) {
+    input += part.size();
+  }
+  const uint64_t allowed = JoinedDirectory::kMemory * input + JoinedDirectory::kMemoryBase;
+  uint64_t needed = 0;
+  for (size_t i = 0; i < parts.size() && needed <= allowed; ++i) {
     auto& file = *files.emplace_back(std::make_unique<std::string>(data.substr(0, begin)));
     if (parts[i].empty()) {
       continue;
@@ -79,7 +85,8 @@ Result<JoinedDirectory> join_directory(std::string_view data,
       return tl::unexpected<Error>(reader.error());
     }
     uint64_t time = 0;
-    for (Record record; reader->next(record);) {
+    for (Record record; needed <= allowed && reader->next(record);) {
+      needed += sizeof(Placed) + 2 * (record.size + record.follows.size());
       const bool timed =
           record.has_time() && !record.of_tool() && record.sample_id.time != UINT64_MAX;
       time = timed ? record.sample_id.time : time;
@@ -87,6 +94,12 @@ Result<JoinedDirectory> join_directory(std::string_view data,
     }
     for (const std::string& problem : reader->problems()) {
       joined.problems.push_back(fmt::format("data.{}: {}", i, problem));
+    }
+    if (needed > allowed) {
+      joined.problems.push_back(fmt::format(
+          "data.{}: its records need more than {} times the memory of the files: what follows is "
+          "not read",
+          i, JoinedDirectory::kMemory));
     }
   }
   std::stable_sort(records.begin(), records.end(),

@@ -6,7 +6,8 @@
 // Contract    The records of `data`, then those of the parts in the order of their time (those
 //             without one stay after the one before them), decompressed, with the trace data
 //             after them.
-// Memory      The recording twice, decompressed.
+// Memory      The recording twice, decompressed, and its records; at most kMemory times what the files have and
+//             kMemoryBase bytes: what follows is missing.
 // Errors      As Reader::open(); kMalformed: the recording was not ended.
 // Complexity  O(n log n). Thread-safety: pure function.
 #pragma once
@@ -20,6 +21,9 @@
 namespace tsomon::perf {
 
 struct JoinedDirectory {
+  static constexpr uint64_t kMemory = 32;
+  static constexpr uint64_t kMemoryBase = uint64_t{64} << 20;
+
   std::string bytes;
   std::vector<std::string> problems;  // what is missing of the parts, one line each
 };

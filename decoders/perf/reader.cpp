@@ -297,11 +297,21 @@ class Reader::Impl {
       }
       auto block = std::make_shared<std::string>(tail_ + std::string(rest));
       tail_.clear();
+      const size_t before = block->size();
       const auto more = inflater_->next(*block);
+      unfolded_ += block->size() - before;
       if (!more) {
         problem(block_offset_, fmt::format("compressed data are damaged ({}). No compressed "
                                            "records are read from here on",
                                            more.error().message));
+        stop_inflating();
+        return false;
+      }
+      if (unfolded_ > Reader::kUnfolded * bytes_.size() + Reader::kUnfoldedBase) {
+        problem(block_offset_,
+                fmt::format("compressed records hold more than {} times what the file has. No "
+                            "compressed records are read from here on",
+                            Reader::kUnfolded));
         stop_inflating();
         return false;
       }
@@ -391,6 +401,7 @@ class Reader::Impl {
 
   std::unique_ptr<Inflater> inflater_;
   bool inflate_failed_ = false;
+  uint64_t unfolded_ = 0;                     // bytes
   std::shared_ptr<const std::string> block_;  // decompressed; null: nothing is being given out
   size_t block_at_ = 0;
   uint64_t block_offset_ = 0;

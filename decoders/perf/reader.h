@@ -9,6 +9,8 @@
 //             read to the end of the file.
 // Errors      open() fails with kMalformed on what is no perf.data, on one written on a big-endian
 //             machine, and on the format before Linux 2.6.39.
+// Bombs       Of compressed records so much is read as kUnfolded times the file and kUnfoldedBase bytes hold; what follows
+//             is missing. (perf's own unfold to 4 to 20 times.)
 // Memory      The attributes with their ids, the features, one block of decompressed records (more
 //             only while a caller keeps records of it). Whatever counts and sizes the file claims,
 //             no more is allocated than its bytes can hold. Trace data (kAuxtrace) are views.
@@ -35,6 +37,9 @@ bool looks_like_perf_data(std::string_view bytes);
 
 class Reader {
  public:
+  static constexpr uint64_t kUnfolded = 32;
+  static constexpr uint64_t kUnfoldedBase = uint64_t{64} << 20;
+
   static Result<Reader> open(std::string_view bytes);
   Reader(Reader&&) noexcept;
   Reader& operator=(Reader&&) noexcept;

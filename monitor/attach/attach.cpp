@@ -435,6 +435,7 @@ class Session {
       }
       return names_->variable(address);
     };
+    names.source = source_lines();
     return names;
   }
 

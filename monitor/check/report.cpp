@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "monitor/explain/explain_line.h"
+#include "monitor/findings/finding_summary.h"
 #include "monitor/findings/reported_finding.h"
 #include "monitor/judge/check.h"
 #include "tso/support/printable.h"
@@ -98,6 +99,7 @@ class Report {
     if (const std::string hidden = hidden_.text(); !hidden.empty()) {
       out += fmt::format("  {}\n", hidden);
     }
+    std::string summary;
     for (size_t i = 0; i < told.size(); ++i) {
       const Told& one = told[i];
       if (is_hidden(one)) {
@@ -106,13 +108,18 @@ class Report {
       out += fmt::format("\nviolation {} of {} ({}{}):\n", i + 1, told.size(),
                          verdict_name(one.verdict()), times_text(one));
       const ReportedFinding words = in_words(one);
-      out += fmt::format("  {}:\n{}", words.size_text(), words.body());
+      out += fmt::format("  {}\n  {}:\n{}", summary_text(words.cycle), words.size_text(),
+                         words.body());
+      if (summary.empty()) {
+        summary = summary_line(verdict_name(one.verdict()), words.cycle);
+      }
     }
     if (const uint64_t more = report_.more.all(); more > 0 && !told.empty()) {
       out += fmt::format("\n{} more, whose places were not looked at\n", more);
     }
     const std::string fences = unfenced_text(unfenced());
-    return fences.empty() ? out : out + "\n" + fences;
+    out += fences.empty() ? "" : "\n" + fences;
+    return summary.empty() ? out : out + fmt::format("\n{}\n", summary);
   }
 
  private:

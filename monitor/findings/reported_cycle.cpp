@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "monitor/findings/event_text.h"
+#include "monitor/process/source_lines.h"
 #include "tso/model/lifetimes.h"
 #include "tso/support/printable.h"
 
@@ -31,6 +32,39 @@ bool is_folded(size_t i, size_t size, Fold fold) {
 std::string fold_line(size_t size, Fold fold, const char* what) {
   return fmt::format("  ... {} more {} (--output json has all)\n", size - fold.first - fold.last,
                      what);
+}
+
+// "#3 overwritten by #9", and how that is known.
+std::string edge_text(const ReportedAccess& from, const ReportedAccess& to, EdgeKind kind) {
+  const auto text = [&](std::string_view words, std::string_view why) {
+    return fmt::format("#{} {} #{}{}{}", from.index, words, to.index, why.empty() ? "" : ", ", why);
+  };
+  const auto locks = [](EventKind of) { return (kinds::kLocks & kind_mask(of)) != 0; };
+  std::string_view conflict = "overwritten by";
+  if (locks(from.kind) && locks(to.kind)) {
+    conflict = "before";
+  } else if (from.written && to.read) {
+    conflict = from.written == to.read ? "read by" : "before";
+  } else if (to.kind == EventKind::kRead) {
+    conflict = "before";
+  }
+  switch (kind) {
+    case EdgeKind::kProgramOrder:
+      return text("before", "program order");
+    case EdgeKind::kConflict:
+      return text(conflict, "in the order of the trace");
+    case EdgeKind::kValues:
+      return text(conflict, "in the order that the recorded values and stamps leave");
+    case EdgeKind::kReordering:
+      return text(conflict, "in an order that the store buffers allow");
+    case EdgeKind::kThread:
+      return text("before", "thread start or end");
+    case EdgeKind::kOverlap:
+      return text(conflict, "overlapping intervals, in the order in which they begin");
+    case EdgeKind::kHandOver:
+      return text("hands over to", "what is taken or received was posted or sent");
+  }
+  return {};
 }
 
 const char* edge_reason(EdgeKind kind) {
@@ -80,6 +114,16 @@ std::string padded(const std::string& text, size_t width) {
   return text + std::string(width > own ? width - own : 0, ' ');
 }
 
+std::string source_text(const ReportedAccess& access) {
+  constexpr size_t kWidest = 100;
+  if (access.source.empty()) {
+    return {};
+  }
+  const std::string line = printable(access.source);
+  return fmt::format("        {:>7} | {}\n", access.place.line,
+                     line.size() <= kWidest ? line : line.substr(0, kWidest) + "...");
+}
+
 // The accesses of a step; of many the first ones, and those that the cycle goes through.
 std::string accesses_text(const ReportedCycle& cycle, size_t i) {
   const ReportedStep& step = cycle.steps[i];
@@ -88,6 +132,7 @@ std::string accesses_text(const ReportedCycle& cycle, size_t i) {
   std::string out;
   const auto add = [&](size_t access) {
     out += fmt::format("        {}\n", access_line(cycle.accesses[access]));
+    out += source_text(cycle.accesses[access]);
   };
   const size_t listed = std::min(step.accesses.size(), kMaxAccesses);
   std::for_each(step.accesses.begin(), step.accesses.begin() + static_cast<ptrdiff_t>(listed), add);
@@ -176,6 +221,12 @@ std::string commit_text(const ReportedAccess& access) {
 
 }  // namespace
 
+std::function<std::string(const SourcePlace& place)> source_lines() {
+  return [lines = std::make_shared<SourceLines>()](const SourcePlace& place) {
+    return lines->line(place);
+  };
+}
+
 ReportNames names_of(std::shared_ptr<LocationTexts> texts) {
   if (texts == nullptr) {
     return {};
@@ -188,6 +239,7 @@ ReportNames names_of(std::shared_ptr<LocationTexts> texts) {
   names.calls = [texts](const SourcePlace& from, const SourcePlace& to) {
     return texts->calls(from.pc, to.pc);
   };
+  names.source = source_lines();
   return names;
 }
 
@@ -330,9 +382,8 @@ std::string cycle_text(const ReportedCycle& cycle) {
     const ReportedStep& step = cycle.steps[i];
     out += fmt::format("  [{}] {}\n", i + 1, step_text(cycle, step));
     out += accesses_text(cycle, i);
-    out += fmt::format("      before [{}]: #{} before #{} ({})\n", (i + 1) % size + 1,
-                       cycle.accesses[step.from].index, cycle.accesses[step.to].index,
-                       edge_reason(step.edge));
+    out += fmt::format("      before [{}]: {}\n", (i + 1) % size + 1,
+                       edge_text(cycle.accesses[step.from], cycle.accesses[step.to], step.edge));
   }
   return out;
 }

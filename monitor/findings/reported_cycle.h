@@ -38,11 +38,15 @@ struct ReportNames {
   std::function<std::string(uint64_t address)> variable;
   // The calls that may have led from one place to another one.
   std::function<SourceCalls(const SourcePlace& from, const SourcePlace& to)> calls;
+  // The line of the source; empty: it is not here.
+  std::function<std::string(const SourcePlace& place)> source;
   std::shared_ptr<const HeapObjects> objects;
 };
 
 // Of a recording whose locations were symbolised; without one, none.
 ReportNames names_of(std::shared_ptr<LocationTexts> texts);
+// Of files that are here.
+std::function<std::string(const SourcePlace& place)> source_lines();
 
 struct ReportedAccess {
   uint64_t index = 0;  // of the event in the input
@@ -56,8 +60,9 @@ struct ReportedAccess {
   uint32_t size = 0;                // in bytes; 0: not known, as of a lock
   std::optional<uint64_t> read;
   std::optional<uint64_t> written;
-  SourcePlace place;  // its text may be empty
-  SourceCalls calls;  // from where its unit begins
+  SourcePlace place;   // its text may be empty
+  SourceCalls calls;   // from where its unit begins
+  std::string source;  // its line, of those by which the cycle comes in and goes out
 };
 
 ReportedAccess reported_access(uint64_t index, const Event& event, const Symbols& symbols,

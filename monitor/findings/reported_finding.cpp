@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "monitor/findings/event_text.h"
+#include "monitor/findings/finding_summary.h"
 
 namespace tsomon {
 namespace {
@@ -35,6 +36,13 @@ class FindingCycle {
     number_accesses();
     for (size_t i = 0; i < violation.cycle.size(); ++i) {
       cycle_.steps.push_back(step(violation.cycle[i], listed_[i]));
+    }
+    if (names_.source) {
+      for (const ReportedStep& step : cycle_.steps) {
+        for (const size_t access : {step.from, step.to}) {
+          cycle_.accesses[access].source = names_.source(cycle_.accesses[access].place);
+        }
+      }
     }
     for (const Step& step : violation.witness) {
       cycle_.witness.push_back({access_.at(step.event), step.commit});
@@ -187,8 +195,8 @@ nlohmann::ordered_json ReportedFinding::json() const {
 }
 
 std::string ReportedFinding::text() const {
-  return fmt::format("violation {} ({}, {}): {}\n{}", number, verdict_name(verdict),
-                     property_name(property), size_text(), body());
+  return fmt::format("violation {} ({}, {}): {}\n  {}\n{}", number, verdict_name(verdict),
+                     property_name(property), size_text(), summary_text(cycle), body());
 }
 
 std::string ReportedFinding::size_text() const {

@@ -270,6 +270,7 @@ class Judging {
     names.calls = [this](const SourcePlace& from, const SourcePlace& to) {
       return symboliser().calls(from.pc, to.pc);
     };
+    names.source = source_lines();
     return names;
   }
 

@@ -10,6 +10,7 @@
 #include <zstd.h>
 
 #include "decoders/perf/directory.h"
+#include "decoders/perf/inflate.h"
 #include "decoders/perf/listing.h"
 #include "decoders/perf/ordered.h"
 #include "decoders/perf/raw_trace.h"
@@ -373,6 +374,39 @@ TEST_CASE("perf.data: compressed records go on from one to the next") {
   CHECK_FALSE(damaged.problems.empty());
   REQUIRE_FALSE(damaged.records.empty());
   CHECK(parse_comm(damaged.records.back())->name == "last");
+}
+
+TEST_CASE("perf.data: what unfolds to far more than the file is not read to its end") {
+  std::string piece;
+  while (piece.size() < size_t{256} << 10) {
+    piece += comm("again", 7);
+  }
+  const std::vector<std::string> pieces(600, piece);  // 150 MiB
+  const std::string records = compressed(pieces, RecordType::kCompressed);
+  const std::string bytes = file_of({attribute_with(kTrailer)}, records + comm("last", 8));
+  REQUIRE(bytes.size() < size_t{2} << 20);
+  const auto told = [](const std::vector<std::string>& problems) {
+    return problems.size() == 1 && problems[0].find("than 32 times") != std::string::npos;
+  };
+  auto reader = Reader::open(bytes);
+  REQUIRE(reader);
+  uint64_t count = 0;
+  std::string last;
+  for (Record record; reader->next(record); ++count) {
+    last = parse_comm(record)->name;
+  }
+  CHECK(told(reader->problems()));
+  CHECK(count * comm("again", 7).size() <
+        Reader::kUnfolded * bytes.size() + Reader::kUnfoldedBase + 2 * Inflater::kBlockBytes);
+  CHECK(count * comm("again", 7).size() > Reader::kUnfoldedBase);
+  CHECK(last == "last");
+
+  const auto joined = join_directory(file_of({attribute_with(kTrailer)}, comm("begin", 0)),
+                                     std::vector<std::string_view>{records});
+  REQUIRE(joined);
+  CHECK(told(joined->problems));
+  CHECK(joined->bytes.size() <
+        JoinedDirectory::kMemory * bytes.size() + JoinedDirectory::kMemoryBase);
 }
 
 TEST_CASE("perf.data: cut off anywhere, every whole record is read and the rest is told") {

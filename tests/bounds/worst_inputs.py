@@ -1,10 +1,11 @@
-# Text traces that are worst for something: a table of generators, one a line in CASES, each of which yields lines.
-# N is the number of lines or so; a line has some ten bytes.
+# Inputs that are worst for something: a table of generators, one a line in CASES, each of which yields lines.
+# N is the number of lines or so; a line has some ten bytes. Text traces, unless the name begins with that of another format
+# (axe_, litmus_, and for histories etcd_, edn_, hist_, log_); a recording_ is made by a program.
 import itertools
 
 # What most commands do with a trace.
 CHECKS = ("check", "check --property robustness", "check --property sc-serializability", "check --order thread")
-ALL = CHECKS + ("predict --max-work 1000000000", "explain --max-work 1000000000", "script", "report")
+ALL = CHECKS + ("predict --max-work 1000000000 > report", "explain --max-work 1000000000", "script", "report")
 
 # Thousands of predictions, each with its witness, take more as JSON than the bound: the report is not counted.
 ALL_BUT_PREDICT = tuple(command for command in ALL if not command.startswith("predict"))
@@ -370,8 +371,126 @@ def calls_of_objects(n):
         yield from (f"T0|call(o{i}.write,1)|", f"T1|call(o{i}.read)|", "T0|ret()|", "T1|ret(1)|")
 
 
+def axe_locations(n):
+    for i in range(n):
+        yield f"{i % 50}: M[{i}] := {i + 1}"
+
+
+def axe_threads(n):
+    for i in range(n // 2):
+        yield f"{i}: M[{i % 3}] := {i + 1}"
+        yield f"{i}: M[{(i + 1) % 3}] == {i // 2 + 1}"
+
+
+def axe_one_location(n):
+    for i in range(n):
+        yield f"{i % 4}: v0 := {i % 7}" if i % 2 else f"{i % 4}: v0 == {i % 7}"
+
+
+def axe_tests(n):
+    for i in range(n // 5):
+        yield from ("0: v0 := 1", "0: v1 == 0", "1: v1 := 1", "1: v0 == 0", "check")
+
+
+def axe_locked(n):
+    for i in range(n):
+        yield "%d: { v0 == %d; v0 := %d }" % (i % 3, i, i + 1)
+
+
+def litmus_rows(n):
+    yield from ("X86 rows", "{ }", " P0 | P1 ;")
+    for i in range(n):
+        yield f" MOV [x],${i} | MOV [y],${i} ;"
+    yield "exists (x=1)"
+
+
+def litmus_threads(n):
+    count = 64
+    yield from ("X86 threads", "{ }", "|".join(f" P{i} " for i in range(count)) + ";")
+    for row in range(n // count // 4):
+        yield "|".join(f" MOV [x{i}],${row + 1} " for i in range(count)) + ";"
+        yield "|".join(f" MOV EAX,[x{(i + 1) % count}] " for i in range(count)) + ";"
+    yield "exists (" + " /\\ ".join(f"{i}:EAX=0" for i in range(count)) + ")"
+
+
+def litmus_locations(n):
+    yield "X86 locations"
+    yield "{ " + " ".join(f"x{i}=1;" for i in range(n)) + " }"
+    yield from (" P0 ;", " MOV EAX,[x0] ;")
+    yield "locations [" + " ".join(f"x{i};" for i in range(n)) + "]"
+    yield "exists (0:EAX=1)"
+
+
+def litmus_condition(n):
+    yield from ("X86 condition", "{ }", " P0 ;", " MOV [x],$1 ;")
+    yield "exists (" + " \\/ ".join(f"~(x={i} /\\ y={i})" for i in range(n)) + ")"
+
+
+def hist_pending(n):
+    yield "# @object atomic-stack"
+    for i in range(n):
+        yield f"[{i}] call push({i})"
+
+
+def hist_overlapping(n):
+    yield "# @object atomic-queue"
+    for i in range(n // 4):
+        yield f"[{i}] call enq({i})"
+    for i in range(n // 4):
+        yield f"[{i}] return"
+    for i in range(n // 4):
+        yield f"[{i}] call deq({i * 7919 % (n // 4)})"
+    for i in range(n // 4):
+        yield f"[{i}] return"
+
+
+def log_at_once(n):
+    yield "# queue"
+    for i in range(n // 2):
+        yield f"enqueue {i} {i} {n + i}"
+    for i in range(n // 2):
+        yield f"dequeue {i} {n // 2 + i} {2 * n + i}"
+
+
+def log_sets(n):
+    yield "# set"
+    for i in range(n):
+        yield f"{'insert' if i % 2 else 'contains'} {i % 5} 1 {i} {i + 40}"
+
+
+def etcd_register(n):
+    for i in range(n // 2):
+        yield f"INFO  jepsen.util - {i % 30} :invoke :write {i}"
+    for i in range(n // 4):
+        yield f"INFO  jepsen.util - {i % 30} :info :write {i}"
+
+
+def edn_keys(n):
+    for i in range(n // 2):
+        yield "{:process %d, :type :invoke, :f :put, :key %d, :value %d}" % (i % 9, i, i)
+        yield "{:process %d, :type :ok, :f :put, :key %d, :value %d}" % (i % 9, i, i)
+
+
+def edn_nested(n):
+    yield "[" * n
+    yield "{" * n
+
+
+# Two threads do the same all the time: a byte of the recording stands for thousands of accesses.
+def recording_loops(n):
+    return ("worst_loops", str(n))
+
+
+def recording_units(n):
+    return ("counters", str(n))
+
+
 CONSISTENCY = ("check --property consistency --order thread",)
 SETS = ("check --property atomic-sets", "check --property atomic-sets --order thread")
+AXE = ("check --property consistency --order thread",)
+LITMUS = ("litmus --max-states 100000",)
+HISTORY = ("check --property linearizability",)
+RECORDING = CHECKS + ("predict --max-work 1000000000",)
 LINEAR = ("check --property linearizability --object register",)
 
 # name: generator, number of lines, commands
@@ -427,6 +546,24 @@ CASES = {
         (one_long_name, 200000, ALL),
         (calls_pending, 30000, LINEAR + ("check", "predict --max-work 1000000000")),
         (calls_of_objects, 80000, LINEAR + ("check", "predict --max-work 1000000000")),
+        (axe_locations, 80000, AXE),
+        (axe_threads, 80000, AXE),
+        (axe_one_location, 80000, AXE),
+        (axe_tests, 80000, AXE),
+        (axe_locked, 50000, AXE),
+        (litmus_rows, 40000, LITMUS),
+        (litmus_threads, 80000, LITMUS),
+        (litmus_locations, 80000, LITMUS),
+        (litmus_condition, 60000, LITMUS),
+        (hist_pending, 80000, HISTORY),
+        (hist_overlapping, 80000, HISTORY),
+        (log_at_once, 60000, HISTORY),
+        (log_sets, 60000, HISTORY),
+        (etcd_register, 40000, HISTORY),
+        (edn_keys, 40000, HISTORY),
+        (edn_nested, 400000, HISTORY),
+        (recording_loops, 20000000, RECORDING),
+        (recording_units, 2000000, RECORDING),
     )
 }
 

@@ -1,0 +1,74 @@
+#include "monitor/process/source_lines.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tsomon {
+namespace {
+
+bool is_newer(const timespec& a, const timespec& b) {
+  return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+// Empty: it cannot be read, or is not what the module was built from.
+std::string contents(const std::string& path, const std::string& module) {
+  struct stat of_module = {};
+  struct stat of_file = {};
+  if (path.empty() || path[0] != '/' || ::stat(module.c_str(), &of_module) != 0) {
+    return {};
+  }
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  if (descriptor < 0) {
+    return {};
+  }
+  std::string text;
+  if (::fstat(descriptor, &of_file) == 0 && S_ISREG(of_file.st_mode) &&
+      !is_newer(of_file.st_mtim, of_module.st_mtim) &&
+      of_file.st_size <= static_cast<off_t>(SourceLines::kMostBytes)) {
+    text.resize(static_cast<size_t>(of_file.st_size));
+    size_t have = 0;
+    while (have < text.size()) {
+      const ssize_t got = ::read(descriptor, text.data() + have, text.size() - have);
+      if (got <= 0) {
+        break;
+      }
+      have += static_cast<size_t>(got);
+    }
+    text.resize(have);
+  }
+  ::close(descriptor);
+  return text;
+}
+
+}  // namespace
+
+std::string SourceLines::line(const SourcePlace& place) {
+  if (place.file.empty() || place.line <= 0 || place.module.empty()) {
+    return {};
+  }
+  auto known = files_.find(place.file);
+  if (known == files_.end()) {
+    if (files_.size() == kMostFiles) {
+      return {};
+    }
+    known = files_.emplace(place.file, contents(place.file, place.module)).first;
+  }
+  const std::string& text = known->second;
+  size_t begin = 0;
+  for (int line = 1; line < place.line; ++line) {
+    begin = text.find('\n', begin);
+    if (begin == std::string::npos) {
+      return {};
+    }
+    ++begin;
+  }
+  constexpr const char* kBlanks = " \t\r";
+  std::string found = text.substr(begin, text.find('\n', begin) - begin);
+  const size_t first = found.find_first_not_of(kBlanks);
+  return first == std::string::npos
+             ? std::string()
+             : found.substr(first, found.find_last_not_of(kBlanks) + 1 - first);
+}
+
+}  // namespace tsomon

@@ -1,0 +1,53 @@
+#include "tools/examples.h"
+
+#include <array>
+#include <utility>
+
+namespace tsomon {
+
+std::string_view examples_of(std::string_view command) {
+  using Entry = std::pair<std::string_view, std::string_view>;
+  static constexpr std::array kExamples{
+      Entry{"attach",
+            "  tsomon attach -p 4711 --unit 'transfer*'        # until Ctrl-C\n"
+            "  tsomon attach -p 4711 --unit 'transfer*' -o run.std    # keep what was seen"},
+      Entry{"check",
+            "  tsomon check run.tsomon\n"
+            "  tsomon check --property robustness,serializability run.tsomon\n"
+            "  tsomon check --output json run.tsomon > run.json"},
+      Entry{"completion",
+            "  tsomon completion bash > ~/.local/share/bash-completion/completions/tsomon"},
+      Entry{"critical-races", "  tsomon critical-races -- ./small_client"},
+      Entry{"doctor", "  tsomon doctor    # what this machine lets tsomon do"},
+      Entry{"explain",
+            "  tsomon explain run.tsomon\n"
+            "  tsomon explain failing.tsomon --passing good.tsomon"},
+      Entry{"explore",
+            "  tsomon explore -- ./small_client\n"
+            "  tsomon explore --model sc -- ./small_client    # without store buffers"},
+      Entry{"generate", "  tsomon generate --events 1000000 | tsomon check -"},
+      Entry{"litmus", "  tsomon litmus SB.litmus"},
+      Entry{"man", "  tsomon man check | man -l -"},
+      Entry{"predict",
+            "  tsomon predict run.tsomon\n"
+            "  tsomon predict --kinds races,deadlocks run.tsomon"},
+      Entry{"record",
+            "  tsomon record -- ./program argument              # writes capture.tsomon\n"
+            "  tsomon record -o run.tsomon -- ./program"},
+      Entry{"report",
+            "  tsomon report run.json --html run.html\n"
+            "  tsomon report run.json --junit run.xml --sarif run.sarif"},
+      Entry{"run",
+            "  tsomon run -- ./program argument\n"
+            "  tsomon run --save run.tsomon --report found.txt -- ./program"},
+      Entry{"script", "  tsomon script run.tsomon | less"},
+  };
+  for (const auto& [name, examples] : kExamples) {
+    if (name == command) {
+      return examples;
+    }
+  }
+  return {};
+}
+
+}  // namespace tsomon
