@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "monitor/doctor/doctor.h"
+#include "monitor/doctor/twins_in_file.h"
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
@@ -52,14 +53,55 @@ int run_doctor(OutputFormat output) {
   return kExitClean;
 }
 
+// What programs and libraries have two versions of.
+int run_doctor_on(const std::vector<std::string>& files, OutputFormat output) {
+  int status = kExitClean;
+  for (const std::string& file : files) {
+    const auto twins = twins_in_file(file);
+    if (!twins) {
+      put_messages("tsomon doctor", file, {twins.error().to_string()});
+      status = kExitBadInput;
+      continue;
+    }
+    if (output == OutputFormat::kJson) {
+      nlohmann::ordered_json list = nlohmann::ordered_json::array();
+      for (const WithoutTwin& each : twins->without) {
+        list.push_back({{"function", each.function}, {"why", each.why}});
+      }
+      put_json(stdout,
+               {{"file", file},
+                {"dormant", twins->twins != 0},
+                {"twins", twins->twins},
+                {"without_twin", std::move(list)}},
+               "tsomon doctor");
+      continue;
+    }
+    std::string text = printable(file) + ": ";
+    text += twins->twins == 0 ? std::string("not built with tsomon-c++ --dormant\n")
+                              : fmt::format("{} functions with a twin, {} without\n", twins->twins,
+                                            twins->without.size());
+    for (const WithoutTwin& each : twins->without) {
+      text += fmt::format("  {}: {}\n", printable(each.function), printable(each.why));
+    }
+    put_lines(stdout, text);
+  }
+  return status;
+}
+
 }  // namespace
 
 void add_doctor_command(CLI::App& app, int& exit_status) {
   CLI::App* command =
       app.add_subcommand("doctor", "Say what this machine offers, and how to get what is missing");
   auto output = std::make_shared<OutputFormat>(OutputFormat::kText);
+  auto files = std::make_shared<std::vector<std::string>>();
   add_output_option(*command, *output);
-  command->callback([output, &exit_status] { exit_status = run_doctor(*output); });
+  command->add_option("FILE", *files,
+                      "Programs and libraries built with tsomon-c++ --dormant: how many of their "
+                      "functions can be watched, and which cannot");
+  command->callback([output, files, &exit_status] {
+    exit_status = files->empty() ? run_doctor(*output) : run_doctor_on(*files, *output);
+  });
 }
 
 }  // namespace tsomon

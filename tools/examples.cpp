@@ -18,7 +18,9 @@ std::string_view examples_of(std::string_view command) {
       Entry{"completion",
             "  tsomon completion bash > ~/.local/share/bash-completion/completions/tsomon"},
       Entry{"critical-races", "  tsomon critical-races -- ./small_client"},
-      Entry{"doctor", "  tsomon doctor    # what this machine lets tsomon do"},
+      Entry{"doctor",
+            "  tsomon doctor           # what this machine lets tsomon do\n"
+            "  tsomon doctor ./program # which functions of a dormant program can be watched"},
       Entry{"explain",
             "  tsomon explain run.tsomon\n"
             "  tsomon explain failing.tsomon --passing good.tsomon"},

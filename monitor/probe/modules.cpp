@@ -86,6 +86,14 @@ int add(dl_phdr_info* info, size_t, void* now) {
     const ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
     self[size > 0 ? size : 0] = '\0';
     path = self;
+  } else if (*path != '/' && std::strchr(path, '/') != nullptr) {
+    // As the loader was given it, when the program was where it is now, or before.
+    const long size = kernel::call(SYS_getcwd, reinterpret_cast<long>(self), sizeof self);
+    if (size > 0 && static_cast<size_t>(size) + 1 + std::strlen(path) < sizeof self) {
+      self[size - 1] = '/';
+      std::memcpy(self + size, path, std::strlen(path) + 1);
+      path = self;
+    }
   }
   bool is_new = false;
   capture::ModuleEntry entry;

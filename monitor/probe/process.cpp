@@ -48,6 +48,7 @@
 #include "monitor/probe/process_clock.h"
 #include "monitor/probe/real.h"
 #include "monitor/probe/signals.h"
+#include "monitor/probe/twins.h"
 #include "monitor/probe/watched_memory.h"
 
 TSOMON_REAL(_exit)
@@ -326,6 +327,9 @@ void start() {
     char since[24];
     std::snprintf(since, sizeof since, "%llu", static_cast<unsigned long long>(taken_since));
     setenv(kTakenVariable, since, 1);
+  }
+  if (!watch_twins(true)) {
+    refuse(kBadEnvironment);
   }
   recording = true;
   pthread_atfork(lock_for_fork, in_parent, in_child);

@@ -47,12 +47,13 @@ std::string SourceLines::line(const SourcePlace& place) {
   if (place.file.empty() || place.line <= 0 || place.module.empty()) {
     return {};
   }
-  auto known = files_.find(place.file);
+  const std::string path = place.file[0] == '/' ? place.file : place.folder + "/" + place.file;
+  auto known = files_.find(path);
   if (known == files_.end()) {
     if (files_.size() == kMostFiles) {
       return {};
     }
-    known = files_.emplace(place.file, contents(place.file, place.module)).first;
+    known = files_.emplace(path, contents(path, place.module)).first;
   }
   const std::string& text = known->second;
   size_t begin = 0;

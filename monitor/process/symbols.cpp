@@ -77,6 +77,14 @@ std::string function_name(Dwarf_Die& die) {
   return name == nullptr ? std::string() : std::string(name);
 }
 
+void add_folder(Dwarf_Die& unit, SourceFrame& frame) {
+  Dwarf_Attribute attribute;
+  const char* const folder = frame.file.empty() || frame.file[0] == '/'
+                                 ? nullptr
+                                 : dwarf_formstring(dwarf_attr(&unit, DW_AT_comp_dir, &attribute));
+  frame.folder = folder == nullptr ? "" : folder;
+}
+
 // Where an inlined function was called.
 void read_call_site(Dwarf_Die& inlined, Dwarf_Die& unit, SourceFrame& caller) {
   Dwarf_Attribute attribute;
@@ -301,11 +309,13 @@ struct Symboliser::OpenModule {
       Dwarf_Die function = functions.back();
       functions.pop_back();
       frame.function = function_name(function);
+      add_folder(*unit, frame);
       frames.push_back(frame);
       frame = SourceFrame{};
       read_call_site(function, *unit, frame);
     }
     if (frames.empty() && !frame.file.empty()) {
+      add_folder(*unit, frame);
       frames.push_back(frame);
     }
     return frames;
@@ -461,6 +471,7 @@ SourcePlace Symboliser::make_place(uint64_t pc) {
   if (chosen != nullptr && !chosen->file.empty()) {
     place.function = chosen->function;
     place.file = chosen->file;
+    place.folder = chosen->folder;
     place.line = chosen->line;
     place.text = frame_text(*chosen);
     place.text = std::string(library_purpose(chain.front())) + place.text;

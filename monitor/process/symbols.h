@@ -38,6 +38,7 @@ struct SourceFrame {
   std::string file;      // as the compiler recorded it; "" when it is not known
   int line = 0;
   int column = 0;  // 0: not known
+  std::string folder = {};  // that a relative `file` is relative to; "" when it is not known
   // By line.
   bool operator==(const SourceFrame& other) const {
     return function == other.function && file == other.file && line == other.line;
@@ -63,6 +64,7 @@ struct SourcePlace {
   SourceCalls more_callers;
   // Tells it from other places with this text: its column, and where it was inlined ("12/34:5").
   std::string within = {};
+  std::string folder = {};  // that a relative `file` is relative to; "" when it is not known
 
   // Both, as Symbols::place_text() has them.
   std::string exact() const { return within.empty() ? text : text + Symbols::kWithin + within; }

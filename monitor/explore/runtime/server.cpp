@@ -22,6 +22,7 @@
 #include "monitor/explore/runtime/scheduler.h"
 #include "monitor/probe/environment.h"
 #include "monitor/probe/real.h"
+#include "monitor/probe/twins.h"
 
 extern "C" pid_t _Fork() noexcept;
 TSOMON_REAL(_Fork)
@@ -135,6 +136,7 @@ void serve_if_asked() {
     return;
   }
   kernel::close(descriptor);
+  probe::watch_twins(true);
   channel = static_cast<Channel*>(memory);
   begin_cells();
   take_owners();

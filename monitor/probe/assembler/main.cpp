@@ -1,4 +1,4 @@
-// `as` of the wrappers: the system's, behind rewrite() for what a compiler has written.
+// `as` of the wrappers: the system's, behind rewrite() and with_twins() for what a compiler has written.
 //
 // Exit status: the assembler's. Where it refuses the rewritten text, the text with places alone is
 // tried, then the original; so messages are about what the user wrote.
@@ -17,10 +17,12 @@
 #include <unistd.h>
 
 #include "monitor/probe/assembler/rewrite.h"
+#include "monitor/probe/assembler/twins.h"
 
 namespace {
 
 using tsomon::assembler::Rewrite;
+using tsomon::assembler::with_twins;
 
 std::string real_assembler() {
   if (const char* const told = std::getenv("TSOMON_AS")) {
@@ -143,20 +145,24 @@ int main(int argc, char** argv) {
   if (descriptor < 0 || !read_all(descriptor, &text)) {
     become(program, arguments);
   }
+  const auto twins = with_twins(text);
   const auto rewritten = tsomon::assembler::rewrite(text, Rewrite::kInstructions);
-  if (!rewritten && from_file) {
+  if (!rewritten && !twins && from_file) {
     become(program, arguments);
   }
-  if (rewritten) {
-    if (assemble(program, arguments, input, *rewritten,
-                 std::getenv("TSOMON_AS_MESSAGES") == nullptr) == 0 ||
-        assemble(program, arguments, input, *tsomon::assembler::rewrite(text, Rewrite::kPlacesOnly),
-                 true) == 0) {
-      return 0;
-    }
-    if (from_file) {
-      become(program, arguments);
-    }
+  const auto assembles = [&](const std::string& changed, bool quietly) {
+    return assemble(program, arguments, input, with_twins(changed).value_or(changed), quietly) == 0;
+  };
+  const bool quietly = std::getenv("TSOMON_AS_MESSAGES") == nullptr;
+  if (rewritten && (assembles(*rewritten, quietly) ||
+                    assembles(*tsomon::assembler::rewrite(text, Rewrite::kPlacesOnly), true))) {
+    return 0;
+  }
+  if (twins && assembles(text, quietly)) {
+    return 0;
+  }
+  if ((rewritten || twins) && from_file) {
+    become(program, arguments);
   }
   const int status = assemble(program, arguments, input, text, false);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 2;

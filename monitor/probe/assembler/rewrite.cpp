@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "monitor/probe/assembler/instruction.h"
+#include "monitor/probe/assembler/twins.h"
 
 namespace tsomon::assembler {
 namespace {
@@ -100,7 +101,8 @@ bool is_prefix(std::string_view word) {
 
 class Rewriter {
  public:
-  Rewriter(std::string_view text, Rewrite how) : text_(text), how_(how) {}
+  Rewriter(std::string_view text, Rewrite how)
+      : text_(text), how_(how), only_in_twins_(contains(text, ".tsomon:")) {}
 
   std::string run() {
     size_t at = 0;
@@ -114,7 +116,11 @@ class Rewriter {
       size_t end = text_.find("#NO_APP", begin);
       end = end == std::string_view::npos ? text_.size() : end;
       result_ += "#APP\n";
-      block(text_.substr(begin, end - begin));
+      if (only_in_twins_ && !in_twin_) {
+        result_ += text_.substr(begin, end - begin);
+      } else {
+        block(text_.substr(begin, end - begin));
+      }
       at = end;
     }
     return std::move(result_);
@@ -137,6 +143,9 @@ class Rewriter {
   // Of what the compiler wrote only places in the source and the syntax are of interest.
   void copy_compiled(std::string_view text) {
     result_ += text;
+    if (only_in_twins_) {
+      note_function(text);
+    }
     for (size_t at = 0; (at = text.find("\t.", at)) != std::string_view::npos; ++at) {
       const std::string_view line = text.substr(at + 1, text.find('\n', at) - at - 1);
       if (begins(line, ".loc")) {
@@ -148,6 +157,21 @@ class Rewriter {
       } else if (begins(line, ".att_syntax")) {
         intel_ = false;
       }
+    }
+  }
+
+  // The last one that begins or ends there.
+  void note_function(std::string_view text) {
+    for (size_t end = text.size(); end > 0;) {
+      const size_t before = text.rfind('\n', end - 1);
+      const size_t begin = before == std::string_view::npos ? 0 : before + 1;
+      const std::string_view line = text.substr(begin, end - begin);
+      const std::string_view label = label_of(line);
+      if (begins(line, "\t.size\t") || (!label.empty() && !begins(label, ".L"))) {
+        in_twin_ = !label.empty() && is_twin(label.substr(0, label.size() - 1));
+        return;
+      }
+      end = begin == 0 ? 0 : begin - 1;
     }
   }
 
@@ -498,6 +522,8 @@ class Rewriter {
 
   std::string_view text_;
   Rewrite how_;
+  bool only_in_twins_;  // the other functions are not watched
+  bool in_twin_ = false;
   std::string result_;
   std::string location_;
   std::map<int, std::string> files_;

@@ -1,0 +1,29 @@
+// What a program or library that was built with --dormant has two versions of.
+//
+// Input       An ELF file. Sections: tsomon_twins (32 bits for each function with a twin,
+//             monitor/probe/assembler/twins.h), .tsomon.no_twin (strings: a name, a tab, why it has none).
+// Errors      What open_regular_file() says; kMalformed: it is no ELF file.
+// Complexity  O(size of these sections). Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tso/support/result.h"
+
+namespace tsomon {
+
+struct WithoutTwin {
+  std::string function;  // demangled
+  std::string why;
+};
+
+struct TwinsInFile {
+  uint64_t twins = 0;  // 0: it was not built with --dormant
+  std::vector<WithoutTwin> without;
+};
+
+Result<TwinsInFile> twins_in_file(const std::string& path);
+
+}  // namespace tsomon

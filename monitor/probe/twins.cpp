@@ -1,0 +1,129 @@
+#include "monitor/probe/twins.h"
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include <linux/membarrier.h>
+
+#include "decoders/capture/kernel_calls.h"
+#include "monitor/probe/runtime.h"
+
+namespace tsomon::probe {
+namespace {
+
+constexpr uint8_t kPlain = 0xa9;    // test $distance, %eax
+constexpr uint8_t kWatched = 0xe9;  // jmp
+constexpr uint64_t kPage = 4096;
+constexpr size_t kMostModules = 1024;
+
+// Distances of the entries from where they stand, by address.
+struct Module {
+  const int32_t* begin;
+  const int32_t* end;
+};
+Module modules[kMostModules];
+size_t module_count = 0;
+bool watched_now = false;
+std::atomic<uint32_t> lock{0};
+
+uint64_t entry_of(const int32_t* distance) {
+  return reinterpret_cast<uint64_t>(distance) + static_cast<int64_t>(*distance);
+}
+
+// The entries from `entry` on that lie in one page. Returns the first one behind them; nullptr: the kernel refused.
+const int32_t* write_page(int memory, const Module& module, const int32_t* entry, uint8_t byte) {
+  const uint64_t first = entry_of(entry);
+  const uint64_t page = first / kPage;
+  uint8_t bytes[kPage];
+  uint64_t size = 0;
+  for (; entry != module.end && entry_of(entry) / kPage == page && entry_of(entry) >= first;
+       ++entry) {
+    const uint64_t at = entry_of(entry) - first;
+    if (at >= size) {
+      std::memcpy(bytes + size, reinterpret_cast<const void*>(first + size), at + 1 - size);
+      size = at + 1;
+    }
+    if (bytes[at] == kPlain || bytes[at] == kWatched) {
+      bytes[at] = byte;
+    }
+  }
+  const long written =
+      kernel::call(SYS_pwrite64, memory, reinterpret_cast<long>(bytes), static_cast<long>(size),
+                   static_cast<long>(first));
+  return written == static_cast<long>(size) ? entry : nullptr;
+}
+
+bool write_module(int memory, const Module& module, bool watched) {
+  for (const int32_t* entry = module.begin; entry != nullptr && entry != module.end;) {
+    entry = write_page(memory, module, entry, watched ? kWatched : kPlain);
+    if (entry == nullptr) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// All processors go on with what is there now.
+void synchronise() {
+  if (kernel::call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) == 0) {
+    kernel::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
+  }
+}
+
+bool write_modules(const Module* begin, const Module* end, bool watched) {
+  const int memory = kernel::open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+  bool written = memory >= 0;
+  for (const Module* module = begin; written && module != end; ++module) {
+    written = write_module(memory, *module, watched);
+  }
+  const int error = errno;
+  if (memory >= 0) {
+    kernel::close(memory);
+  }
+  synchronise();
+  if (!written) {
+    warn("cannot %s functions: /proc/self/mem: %s", watched ? "watch" : "stop watching",
+         std::strerror(error));
+  }
+  return written;
+}
+
+}  // namespace
+
+bool has_twins() {
+  const Guard guard(&lock);
+  return module_count > 0;
+}
+
+bool watch_twins(bool watched) {
+  const Guard guard(&lock);
+  watched_now = watched;
+  return module_count == 0 || write_modules(modules, modules + module_count, watched);
+}
+
+}  // namespace tsomon::probe
+
+using namespace tsomon::probe;
+
+TSOMON_HOOK void tsomon_runtime_twins_here(const int32_t* begin, const int32_t* end) {
+  const Guard guard(&lock);
+  if (begin == end || module_count == kMostModules) {
+    return;
+  }
+  modules[module_count++] = {begin, end};
+  if (watched_now) {
+    write_modules(modules + module_count - 1, modules + module_count, true);
+  }
+}
+
+TSOMON_HOOK void tsomon_runtime_twins_gone(const int32_t* begin, const int32_t*) {
+  const Guard guard(&lock);
+  for (size_t i = 0; i < module_count; ++i) {
+    if (modules[i].begin == begin) {
+      modules[i] = modules[--module_count];
+      return;
+    }
+  }
+}

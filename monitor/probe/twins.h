@@ -1,0 +1,23 @@
+// Programs built with --dormant: which of the two versions of their functions run.
+//
+// Purpose     Where a function begins one byte decides whether it runs itself or its instrumented twin
+//             (monitor/probe/assembler/twins.h). Programs start with themselves, and pay nothing; what is recorded or
+//             explored from its start runs as twins from its start.
+// How         The bytes are written through /proc/self/mem, so no page is ever writable and executable, and
+//             mappings stay those of their files. Both instructions are whole and of one length and differ in
+//             one byte, so a thread that comes there runs one or the other; membarrier(2) makes sure that
+//             all processors have seen the new one (Intel SDM 3A, 8.1.3, asks for a
+//             serialising instruction, which that is).
+// Cost        A write for each page with functions, at most.
+// Misses      A function that runs goes on as what it is until it returns.
+// Errors      watch_twins() says what the kernel refuses. Thread-safety: all of it.
+#pragma once
+
+namespace tsomon::probe {
+
+// The program, or a library of it, has twins.
+bool has_twins();
+// From now on, also of modules that are loaded later. False: not all of them, which it has told.
+bool watch_twins(bool watched);
+
+}  // namespace tsomon::probe
