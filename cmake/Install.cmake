@@ -14,7 +14,7 @@ if(NOT TSOMON_SANITIZE)
     OUTPUT ${documents}/made
     COMMAND ${PROJECT_SOURCE_DIR}/tools/make-documents $<TARGET_FILE:tsomon> ${documents}
     COMMAND ${CMAKE_COMMAND} -E touch ${documents}/made
-    DEPENDS tsomon ${PROJECT_SOURCE_DIR}/tools/make-documents
+    DEPENDS tsomon ${PROJECT_SOURCE_DIR}/tools/make-documents ${PROJECT_SOURCE_DIR}/tools/tsomon-c++.1
     COMMENT "man pages, completions")
   add_custom_target(documents ALL DEPENDS ${documents}/made)
   install(DIRECTORY ${documents}/share DESTINATION .)
@@ -35,4 +35,12 @@ install(FILES ${PROJECT_BINARY_DIR}/tsomonConfig.cmake ${PROJECT_BINARY_DIR}/tso
 foreach(name tsomon-monitor tsomon-monitor-shared)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION lib/pkgconfig COMPONENT development)
+endforeach()
+
+# All that is installed, and no more: what cpack packs.
+add_custom_target(installed)
+foreach(target tsomon documents tsomon_monitor tsomon_monitor_shared tsomon_probe tsomon_as tsomon_calls tsomon_files tsomon_accesses)
+  if(TARGET ${target})
+    add_dependencies(installed ${target})
+  endif()
 endforeach()
