@@ -108,7 +108,7 @@ tsomon_monitor_status add_bytes(tsomon_monitor_thread* thread, size_t size,
   return add(thread, event);
 }
 
-tsomon_monitor_verdict verdict_of(Monitor::Verdict verdict) {
+tsomon_monitor_verdict c_verdict(Monitor::Verdict verdict) {
   switch (verdict) {
     case Monitor::Verdict::kClean:
       return TSOMON_MONITOR_CLEAN;
@@ -158,7 +158,7 @@ Monitor::Callback tsomon_monitor::callback(tsomon_monitor_callback report, void*
     return nullptr;
   }
   return [report, user](const Monitor::Finding& found) {
-    const tsomon_monitor_finding finding = {found.number, verdict_of(found.verdict),
+    const tsomon_monitor_finding finding = {found.number, c_verdict(found.verdict),
                                             found.text.c_str(), found.json.c_str()};
     report(&finding, user);
   };
@@ -171,9 +171,11 @@ tsomon_monitor* tsomon_monitor_new(const tsomon_monitor_options* options,
                                    tsomon_monitor_callback report, void* user) {
   tsomon_monitor* monitor = nullptr;
   guarded([&] {
-    if (options != nullptr && options->size < sizeof options->size) {
+    // What this library does not know it cannot do.
+    if (options != nullptr &&
+        (options->size < sizeof options->size || options->size > sizeof *options)) {
       return refuse(TSOMON_MONITOR_BAD_ARGUMENT,
-                    "the options' size is not that of TSOMON_MONITOR_OPTIONS");
+                    "the options' size is not that of TSOMON_MONITOR_OPTIONS in this version");
     }
     monitor = std::make_unique<tsomon_monitor>(report, user, options_of(options)).release();
     return TSOMON_MONITOR_OK;
@@ -193,16 +195,11 @@ tsomon_monitor_status tsomon_monitor_finish(tsomon_monitor* monitor,
     }
     if (summary != nullptr) {
       const Monitor::Summary& found = *monitor->summary;
-      const tsomon_monitor_summary all = {verdict_of(found.verdict),
-                                          found.complete ? 1 : 0,
-                                          found.events,
-                                          found.units,
-                                          found.findings,
-                                          found.occurrences,
-                                          found.accesses,
-                                          found.larger_units,
-                                          found.why.c_str(),
-                                          found.json.c_str()};
+      const tsomon_monitor_summary all = {
+          c_verdict(found.verdict), found.complete ? 1 : 0, found.events,   found.units,
+          found.findings,           found.occurrences,      found.accesses, found.larger_units,
+          found.why.c_str(),        found.json.c_str()};
+      std::memset(summary, 0, size);
       std::memcpy(summary, &all, std::min(size, sizeof all));
     }
     return TSOMON_MONITOR_OK;

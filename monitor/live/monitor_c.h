@@ -24,7 +24,8 @@
  * Callback    Runs on the monitor's own thread; a finding, and its texts, are there until it returns. It must not leave
  *             by longjmp() or an exception, and not call tsomon_monitor_finish() or tsomon_monitor_free().
  * Growing     New members come last. Structures that a program fills say how large they are, and so does the program
- *             where the library fills one: an older program works with a newer library.
+ *             where the library fills one: an older program works with a newer library. Options that an older library does
+ *             not know are refused; members of a summary that it does not know are 0.
  * Thread-safety: as tsomon/monitor.h; tsomon_monitor_error() is of the calling thread.
  *
  * C99, or C++. Installed as <tsomon/monitor_c.h>.

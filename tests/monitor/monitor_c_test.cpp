@@ -136,6 +136,8 @@ TEST_CASE("C: nothing where something is needed is refused") {
   tsomon_monitor_options options = TSOMON_MONITOR_OPTIONS;
   options.size = 3;
   CHECK(tsomon_monitor_new(&options, nullptr, nullptr) == nullptr);
+  options.size = sizeof options + 8;  // of a later version
+  CHECK(tsomon_monitor_new(&options, nullptr, nullptr) == nullptr);
 }
 
 TEST_CASE("C: options reach the monitor") {
