@@ -22,12 +22,12 @@ function(tsomon_instrument)
   # For the gcc that built it.
   set(plugin_option "")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12[.]"
-     AND (TARGET tsomon_calls OR EXISTS ${root}/lib/tsomon_calls.so))
-    set(plugin_option "-fplugin=${root}/lib/tsomon_calls.so")
+     AND (TARGET tsomon_calls OR EXISTS ${root}/lib/tsomon/tsomon_calls.so))
+    set(plugin_option "-fplugin=${root}/lib/tsomon/tsomon_calls.so")
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^14[.]"
-     AND (TARGET tsomon_accesses OR EXISTS ${root}/lib/tsomon_accesses.so))
-    set(plugin_option "-fpass-plugin=${root}/lib/tsomon_accesses.so")
+     AND (TARGET tsomon_accesses OR EXISTS ${root}/lib/tsomon/tsomon_accesses.so))
+    set(plugin_option "-fpass-plugin=${root}/lib/tsomon/tsomon_accesses.so")
   endif()
   foreach(target IN LISTS ARGN)
     target_compile_options(

@@ -38,7 +38,8 @@ std::string_view examples_of(std::string_view command) {
             "  tsomon record -o run.tsomon -- ./program"},
       Entry{"report",
             "  tsomon report run.json --html run.html\n"
-            "  tsomon report run.json --junit run.xml --sarif run.sarif"},
+            "  tsomon report run.json --junit run.xml --sarif run.sarif\n"
+            "  tsomon report run.json --perfetto run.pftrace"},
       Entry{"run",
             "  tsomon run -- ./program argument\n"
             "  tsomon run --save run.tsomon --report found.txt -- ./program"},

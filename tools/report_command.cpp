@@ -12,6 +12,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -119,6 +120,10 @@ int read_file(const std::string& file, report::Results* results) {
   return read_results(lines, file, results);
 }
 
+bool is_protobuf_name(std::string_view file) {
+  return file.ends_with(".pftrace") || file.ends_with(".perfetto-trace");
+}
+
 // What an input is too much for, the next one may not be.
 int read_input(const std::string& file, report::Results* results) {
   try {
@@ -186,7 +191,8 @@ int run_report(const ReportArguments& options) {
   };
   write(any ? "" : "-", report::write_text);
   write(options.html, report::write_html);
-  write(options.perfetto, report::write_perfetto);
+  write(options.perfetto,
+        is_protobuf_name(options.perfetto) ? report::write_perfetto_trace : report::write_perfetto);
   write(options.sarif, [](const report::Results& found, std::ostream& out) {
     report::write_sarif(found, TSOMON_VERSION, out);
   });
@@ -214,7 +220,8 @@ void add_report_command(CLI::App& app, int& exit_status) {
   };
   add("--html", options->html, "A page that needs nothing else");
   add("--perfetto", options->perfetto,
-      "A trace for Perfetto and chrome://tracing: the witness of each finding, step by step");
+      "A trace for Perfetto and chrome://tracing: the witness of each finding, step by step;\n"
+      "in JSON, or in Perfetto's protobuf where F ends in .pftrace or .perfetto-trace");
   add("--sarif", options->sarif, "SARIF 2.1.0, for code hosts and editors");
   add("--dot", options->dot, "The cycle of each finding, for Graphviz");
   add("--junit", options->junit,

@@ -37,7 +37,7 @@ struct SourceFrame {
   std::string function;  // demangled, without parameters; "" when it is not known
   std::string file;      // as the compiler recorded it; "" when it is not known
   int line = 0;
-  int column = 0;  // 0: not known
+  int column = 0;           // 0: not known
   std::string folder = {};  // that a relative `file` is relative to; "" when it is not known
   // By line.
   bool operator==(const SourceFrame& other) const {

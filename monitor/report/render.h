@@ -1,8 +1,9 @@
 // Results as reports for people and for other tools.
 //
 // Formats     Text. HTML: one page that needs nothing else. SARIF 2.1.0 (OASIS), for code hosts and editors. The trace
-//             event format in JSON, which Perfetto and chrome://tracing show: a process for each finding, its threads,
-//             the witness step by step; the times are numbers of steps, as nobody has measured any. DOT, for Graphviz:
+//             event format in JSON, which Perfetto and chrome://tracing show, and Perfetto's own one in protobuf: a process
+//             for each finding, its threads, the witness step by step; the times are numbers of steps, as nobody has
+//             measured any (picture.h). DOT, for Graphviz:
 //             each finding's cycle. JUnit's XML, for CI: a test case for each question that was asked of an input, which
 //             fails with what was found, is skipped where nothing can be said, and is an error where nothing was judged;
 //             then one for each finding. NDJSON: a line for each finding.
@@ -28,7 +29,8 @@ void write_text(const Results& results, std::ostream& out);
 void write_html(const Results& results, std::ostream& out);
 // `version`: of tsomon.
 void write_sarif(const Results& results, std::string_view version, std::ostream& out);
-void write_perfetto(const Results& results, std::ostream& out);
+void write_perfetto(const Results& results, std::ostream& out);        // JSON
+void write_perfetto_trace(const Results& results, std::ostream& out);  // protobuf
 void write_dot(const Results& results, std::ostream& out);
 void write_junit(const Results& results, std::ostream& out);
 void write_ndjson(const Results& results, std::ostream& out);

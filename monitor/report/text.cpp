@@ -114,6 +114,9 @@ void write_text(const Results& results, std::ostream& out) {
       line("  ", "replay: " + finding.replay);
     }
     line("  ", fmt::format("in {}", fmt::join(finding.inputs, ", ")));
+    if (!finding.fingerprint.empty()) {
+      line("  ", "fingerprint: " + finding.fingerprint);
+    }
   }
   for (const Judged& judged : results.judged()) {
     line("", fmt::format("{}: {} ({}): {}{}", judged.name, judged.tool, judged.question,

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "monitor/report/protobuf.h"
 #include "monitor/report/render.h"
 #include "monitor/report/results.h"
 
@@ -201,6 +202,27 @@ TEST_CASE(
     }
   }
   CHECK(threads == std::set<std::string>{"T1", "T2"});
+}
+
+// What comes of a whole trace: tests/reports/check_perfetto.
+TEST_CASE(
+    "protobuf: keys, varints, eight bytes, texts and messages, as the format's documents have "
+    "them") {
+  ProtobufMessage inner;
+  inner.add_number(1, 150);
+  CHECK(inner.bytes() == "\x08\x96\x01");
+  ProtobufMessage message;
+  message.add_message(3, inner);
+  message.add_text(2, "testing");
+  message.add_fixed(47, 1);
+  message.add_number(16, 0);
+  message.add_number(1, UINT64_MAX);
+  CHECK(message.bytes() == std::string("\x1a\x03\x08\x96\x01"
+                                       "\x12\x07testing"
+                                       "\xf9\x02\x01\0\0\0\0\0\0\0"
+                                       "\x80\x01\0"
+                                       "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+                                       5 + 9 + 10 + 3 + 11));
 }
 
 TEST_CASE("HTML and DOT: names from outside stay names") {
