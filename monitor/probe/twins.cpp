@@ -18,15 +18,15 @@ constexpr uint8_t kWatched = 0xe9;  // jmp
 constexpr uint64_t kPage = 4096;
 constexpr size_t kMostModules = 1024;
 
-// Distances of the entries from where they stand, by address.
+// Distances of the entries from where they stand, by address. No lock: a fork at any moment leaves nothing held.
 struct Module {
-  const int32_t* begin;
-  const int32_t* end;
+  enum State : uint32_t { kFree, kBeingTold, kHere };
+  std::atomic<uint32_t> state{kFree};
+  const int32_t* begin = nullptr;
+  const int32_t* end = nullptr;
 };
 Module modules[kMostModules];
-size_t module_count = 0;
-bool watched_now = false;
-std::atomic<uint32_t> lock{0};
+std::atomic<bool> watched_now{false};
 
 uint64_t entry_of(const int32_t* distance) {
   return reinterpret_cast<uint64_t>(distance) + static_cast<int64_t>(*distance);
@@ -49,9 +49,8 @@ const int32_t* write_page(int memory, const Module& module, const int32_t* entry
       bytes[at] = byte;
     }
   }
-  const long written =
-      kernel::call(SYS_pwrite64, memory, reinterpret_cast<long>(bytes), static_cast<long>(size),
-                   static_cast<long>(first));
+  const long written = kernel::call(SYS_pwrite64, memory, reinterpret_cast<long>(bytes),
+                                    static_cast<long>(size), static_cast<long>(first));
   return written == static_cast<long>(size) ? entry : nullptr;
 }
 
@@ -72,11 +71,15 @@ void synchronise() {
   }
 }
 
-bool write_modules(const Module* begin, const Module* end, bool watched) {
+// `only`: nullptr: all.
+bool write_modules(const Module* only, bool watched) {
   const int memory = kernel::open("/proc/self/mem", O_RDWR | O_CLOEXEC);
   bool written = memory >= 0;
-  for (const Module* module = begin; written && module != end; ++module) {
-    written = write_module(memory, *module, watched);
+  for (const Module& module : modules) {
+    if (written && (only == nullptr || only == &module) &&
+        module.state.load(std::memory_order_acquire) == Module::kHere) {
+      written = write_module(memory, module, watched);
+    }
   }
   const int error = errno;
   if (memory >= 0) {
@@ -90,17 +93,20 @@ bool write_modules(const Module* begin, const Module* end, bool watched) {
   return written;
 }
 
-}  // namespace
-
 bool has_twins() {
-  const Guard guard(&lock);
-  return module_count > 0;
+  for (const Module& module : modules) {
+    if (module.state.load(std::memory_order_acquire) == Module::kHere) {
+      return true;
+    }
+  }
+  return false;
 }
 
+}  // namespace
+
 bool watch_twins(bool watched) {
-  const Guard guard(&lock);
-  watched_now = watched;
-  return module_count == 0 || write_modules(modules, modules + module_count, watched);
+  watched_now.store(watched);
+  return !has_twins() || write_modules(nullptr, watched);
 }
 
 }  // namespace tsomon::probe
@@ -108,21 +114,30 @@ bool watch_twins(bool watched) {
 using namespace tsomon::probe;
 
 TSOMON_HOOK void tsomon_runtime_twins_here(const int32_t* begin, const int32_t* end) {
-  const Guard guard(&lock);
-  if (begin == end || module_count == kMostModules) {
+  if (begin == end) {
     return;
   }
-  modules[module_count++] = {begin, end};
-  if (watched_now) {
-    write_modules(modules + module_count - 1, modules + module_count, true);
+  for (Module& module : modules) {
+    uint32_t expected = Module::kFree;
+    if (module.state.compare_exchange_strong(expected, Module::kBeingTold)) {
+      module.begin = begin;
+      module.end = end;
+      module.state.store(Module::kHere);
+      if (watched_now.load()) {
+        write_modules(&module, true);
+      }
+      return;
+    }
+  }
+  if (recording) {
+    warn("more than %zu libraries with functions to watch: the others are not seen", kMostModules);
   }
 }
 
 TSOMON_HOOK void tsomon_runtime_twins_gone(const int32_t* begin, const int32_t*) {
-  const Guard guard(&lock);
-  for (size_t i = 0; i < module_count; ++i) {
-    if (modules[i].begin == begin) {
-      modules[i] = modules[--module_count];
+  for (Module& module : modules) {
+    if (module.state.load(std::memory_order_acquire) == Module::kHere && module.begin == begin) {
+      module.state.store(Module::kFree);
       return;
     }
   }

@@ -10,13 +10,12 @@
 //             serialising instruction, which that is).
 // Cost        A write for each page with functions, at most.
 // Misses      A function that runs goes on as what it is until it returns.
-// Errors      watch_twins() says what the kernel refuses. Thread-safety: all of it.
+// Errors      watch_twins() says what the kernel refuses. Thread-safety: all of it; a module that goes meanwhile is
+//             such a refusal.
 #pragma once
 
 namespace tsomon::probe {
 
-// The program, or a library of it, has twins.
-bool has_twins();
 // From now on, also of modules that are loaded later. False: not all of them, which it has told.
 bool watch_twins(bool watched);
 
