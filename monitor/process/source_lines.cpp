@@ -43,18 +43,22 @@ std::string contents(const std::string& path, const std::string& module) {
 
 }  // namespace
 
+std::string source_text(const SourcePlace& place) {
+  return contents(place.file, place.code.empty() ? place.module : place.code);
+}
+
 std::string SourceLines::line(const SourcePlace& place) {
   if (place.file.empty() || place.line <= 0 || place.module.empty()) {
     return {};
   }
   auto known = files_.find(place.file);
-  if (known == files_.end()) {
+  if (place.source == nullptr && known == files_.end()) {
     if (files_.size() == kMostFiles) {
       return {};
     }
-    known = files_.emplace(place.file, contents(place.file, place.module)).first;
+    known = files_.emplace(place.file, source_text(place)).first;
   }
-  const std::string& text = known->second;
+  const std::string& text = place.source != nullptr ? *place.source : known->second;
   size_t begin = 0;
   for (int line = 1; line < place.line; ++line) {
     begin = text.find('\n', begin);

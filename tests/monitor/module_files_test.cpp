@@ -47,7 +47,7 @@ perf::CodeMapping own_code() {
 
 TEST_CASE("module files: addresses are as the file counts them") {
   CHECK(function_to_find(1) == 2);
-  const auto modules = find_modules({own_code()}, "");
+  const auto modules = find_modules({own_code()}, {});
   REQUIRE(modules.size() == 1);
   CHECK_FALSE(modules[0].build_id.empty());
   Symboliser symboliser(modules);
@@ -62,15 +62,15 @@ TEST_CASE("module files: a sysroot, a file that was replaced, and no file") {
   perf::CodeMapping code = own_code();
   std::filesystem::create_directories(sysroot + code.path.substr(0, code.path.rfind('/')));
   std::filesystem::create_symlink(code.path, sysroot + code.path);
-  CHECK(find_modules({code}, sysroot)[0].file == sysroot + code.path);
-  CHECK(find_modules({code}, "")[0].file == code.path);
+  CHECK(find_modules({code}, {.sysroot = sysroot})[0].file == sysroot + code.path);
+  CHECK(find_modules({code}, {})[0].file == code.path);
   code.build_id = std::string(20, 'x');
-  const capture::Module replaced = find_modules({code}, "")[0];
+  const capture::Module replaced = find_modules({code}, {})[0];
   CHECK(replaced.file.empty());
   CHECK(replaced.build_id == code.build_id);
   Symboliser symboliser({replaced});
   CHECK(symboliser.text(code.begin + 17).find("+0x") != std::string::npos);
   CHECK(symboliser.warnings().size() == 1);
   code.path = "[vdso]";
-  CHECK(find_modules({code}, "")[0].file.empty());
+  CHECK(find_modules({code}, {})[0].file.empty());
 }
