@@ -38,6 +38,8 @@ struct Member {
   uint64_t size = 0;
   int64_t modified = 0;  // seconds since 1970
   uint64_t offset = 0;   // of its header, in the unpacked archive
+
+  std::string place() const;  // as errors have it
 };
 
 // Takes what an archive consists of, piece by piece.

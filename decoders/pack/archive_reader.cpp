@@ -77,6 +77,11 @@ bool is_member_name(std::string_view name) {
   return true;
 }
 
+std::string Member::place() const {
+  return name.empty() ? fmt::format("byte {} of the archive", offset)
+                      : fmt::format("member '{}' at byte {} of the archive", name, offset);
+}
+
 struct ArchiveReader::Stream {
   explicit Stream(std::string_view bytes)
       : bytes(bytes), context(ZSTD_createDCtx()), unpacked(ZSTD_DStreamOutSize(), '\0') {
@@ -132,11 +137,7 @@ ArchiveReader::ArchiveReader(std::string_view bytes) : stream_(std::make_unique<
 ArchiveReader::~ArchiveReader() = default;
 
 tl::unexpected<Error> ArchiveReader::malformed(const std::string& what) const {
-  const std::string where =
-      member_.name.empty()
-          ? fmt::format("byte {} of the archive", member_.offset)
-          : fmt::format("member '{}' at byte {} of the archive", member_.name, member_.offset);
-  return tl::unexpected<Error>(Error{ErrorKind::kMalformed, {}, where, what});
+  return tl::unexpected<Error>(Error{ErrorKind::kMalformed, {}, member_.place(), what});
 }
 
 Result<std::string_view> ArchiveReader::take(size_t most) {

@@ -14,11 +14,6 @@ namespace {
 
 constexpr int kManifestDepth = 4;
 
-tl::unexpected<Error> malformed_member(const std::string& member, const std::string& what) {
-  return tl::unexpected<Error>(
-      Error{ErrorKind::kMalformed, {}, fmt::format("member '{}'", member), what});
-}
-
 Result<Descriptor> member_to_file(pack::ArchiveReader& archive) {
   auto file = temporary_file();
   if (!file) {
@@ -62,7 +57,10 @@ Result<std::map<std::string, std::string>> sources_of(const std::string& manifes
   const json all = json::parse(manifest, shallow, false);
   const bool known = all.is_object() && all.contains("schema") && all["schema"] == 1;
   if (!known) {
-    return malformed_member(kPackManifest, "expected an object with \"schema\":1");
+    return tl::unexpected<Error>(Error{ErrorKind::kMalformed,
+                                       {},
+                                       fmt::format("member '{}'", kPackManifest),
+                                       "expected an object with \"schema\":1"});
   }
   std::map<std::string, std::string> paths;
   const auto sources = all.find("sources");
@@ -119,16 +117,18 @@ Result<Unpacked> unpack(std::string_view bytes) {
     const bool manifest = member.name == kPackManifest;
     const bool recording = member.name == kPackRecording;
     const bool source = member.name.starts_with(kPackSources);
+    const auto malformed = [&](const std::string& what) {
+      return tl::unexpected<Error>(Error{ErrorKind::kMalformed, {}, member.place(), what});
+    };
     if ((recording && unpacked.recording.is_open()) || texts.count(member.name) != 0 ||
         files->files_.count(member.name) != 0) {
-      return malformed_member(member.name, "is there twice");
+      return malformed("is there twice");
     }
     if (manifest || source) {
       const uint64_t most =
           manifest ? PackedFiles::kMostManifestBytes : PackedFiles::kMostSourceBytes - text_bytes;
       if (member.size > most) {
-        return malformed_member(member.name,
-                                fmt::format("{} bytes: expected at most {}", member.size, most));
+        return malformed(fmt::format("{} bytes: expected at most {}", member.size, most));
       }
       text_bytes += source ? member.size : 0;
       more_input(member.size);

@@ -44,6 +44,9 @@ std::string contents(const std::string& path, const std::string& module) {
 }  // namespace
 
 std::string source_text(const SourcePlace& place) {
+  if (place.source != nullptr) {
+    return *place.source;
+  }
   return contents(place.file, place.code.empty() ? place.module : place.code);
 }
 

@@ -154,7 +154,8 @@ TEST_CASE("packs: names that lead out of the archive, links, pipes and devices a
   CHECK(is_member_name(".build-id/12/34.debug"));
   CHECK(is_member_name("..a/b..c"));
   const std::string first = member("fine", '0', "");
-  CHECK(has(refusal(first + member("x", '1', "")), "member 'x' at byte 512 of the archive: is a hard"));
+  CHECK(has(refusal(first + member("x", '1', "")),
+            "member 'x' at byte 512 of the archive: is a hard"));
   CHECK(has(refusal(first + member("x", '2', "")), "is a symbolic link"));
   CHECK(has(refusal(first + member("x", '3', "")), "is a device"));
   CHECK(has(refusal(first + member("x", '5', "")), "is a folder"));
@@ -179,11 +180,13 @@ TEST_CASE("packs: sizes and checksums that are none") {
 }
 
 TEST_CASE("packs: a small file does not unpack to very much") {
-  const std::string bomb = compressed(member("bomb", '0', std::string(size_t{300} << 20, '\0'), "02260000000"));
+  const std::string bomb =
+      compressed(member("bomb", '0', std::string(size_t{300} << 20, '\0'), "02260000000"));
   REQUIRE(bomb.size() < 100'000);
   const auto contents = read(bomb);
   REQUIRE_FALSE(contents);
-  CHECK(has(contents.error().to_string(), "member 'bomb' at byte 0 of the archive: unpacks to more"));
+  CHECK(
+      has(contents.error().to_string(), "member 'bomb' at byte 0 of the archive: unpacks to more"));
   // And none is written that would.
   ArchiveWriter writer([](std::string_view) { return Result<void>(); });
   REQUIRE(writer.add("bomb", std::string(size_t{300} << 20, '\0'), 0));
@@ -191,9 +194,8 @@ TEST_CASE("packs: a small file does not unpack to very much") {
 }
 
 TEST_CASE("packs: a sink that fails ends the writing") {
-  ArchiveWriter writer([](std::string_view) -> Result<void> {
-    return fail(ErrorKind::kEnvironment, "full");
-  });
+  ArchiveWriter writer(
+      [](std::string_view) -> Result<void> { return fail(ErrorKind::kEnvironment, "full"); });
   auto done = writer.add("a", std::string(1000, 'a'), 0);
   done = done ? writer.finish() : done;
   REQUIRE_FALSE(done);
