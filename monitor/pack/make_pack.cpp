@@ -89,7 +89,8 @@ class Packing {
   };
 
   Result<void> take_recording() {
-    if (!is_regular_file(path_)) {
+    struct stat status {};
+    if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
       return fail(ErrorKind::kUnreadable,
                   "expected a file: what is in a pipe or a folder is not packed");
     }
