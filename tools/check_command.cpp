@@ -154,7 +154,8 @@ int check_file_consistency(const std::string& file, const CheckArguments& option
   const ConsistencyOptions asked = consistency_options(options);
   int status = kExitClean;
   const auto done = check_consistency_of(
-      file, *input_format(options.format), asked, [&](const CheckedConsistency& checked) {
+      file, *input_format(options.format), asked,
+      [&](const CheckedConsistency& checked) {
         put_messages(kCheckTool, checked.input, checked.warnings);
         HiddenFindings hidden(&filter);
         if (options.output == OutputFormat::kJson) {
@@ -165,7 +166,8 @@ int check_file_consistency(const std::string& file, const CheckArguments& option
           put_lines(stdout, consistency_text(checked, &hidden));
         }
         status = worse(status, status_of(checked.report, asked, hidden));
-      });
+      },
+      options.search);
   return done ? status : refuse(file, options, done.error());
 }
 

@@ -25,7 +25,7 @@ constexpr uint32_t kMagic = 0xFD2FB528;
 bool looks_like_pack(std::string_view first);
 
 // What an archive unpacks to: at most so many bytes, and so many more for each byte of the file.
-constexpr uint64_t kUnpackedAtFirst = uint64_t{256} << 20;
+constexpr uint64_t kUnpackedAtFirst = uint64_t{64} << 20;
 constexpr uint64_t kUnpackedPerByte = 64;
 constexpr size_t kMostMembers = 4096;
 constexpr uint64_t kMostMemberBytes = (uint64_t{1} << 33) - 1;  // eleven octal digits

@@ -92,8 +92,9 @@ Result<LoadedTrace> load_trace(const std::string& path, InputFormat format, cons
   return load(open_events(path, {format, EventOrder::kInput, false, perf, files}));
 }
 
-Result<LoadedTrace> load_trace(OpenedInput opened, const std::string& path, InputFormat format) {
-  return load(open_events(std::move(opened), path, {format, EventOrder::kInput, false, {}, {}}));
+Result<LoadedTrace> load_trace(OpenedInput opened, const std::string& path, InputFormat format,
+                               const FileSearch& files) {
+  return load(open_events(std::move(opened), path, {format, EventOrder::kInput, false, {}, files}));
 }
 
 }  // namespace tsomon

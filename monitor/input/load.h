@@ -49,6 +49,7 @@ Result<Trace> collect(EventSource& source, uint64_t max_events, std::vector<std:
 Result<LoadedTrace> load_trace(const std::string& path, InputFormat format = InputFormat::kAuto,
                                const PerfOptions& perf = {}, const FileSearch& files = {});
 // Of an input that has been opened: `path` as it was named.
-Result<LoadedTrace> load_trace(OpenedInput opened, const std::string& path, InputFormat format);
+Result<LoadedTrace> load_trace(OpenedInput opened, const std::string& path, InputFormat format,
+                               const FileSearch& files = {});
 
 }  // namespace tsomon

@@ -21,6 +21,7 @@
 #include "monitor/input/open_events.h"
 #include "monitor/process/debug_session.h"
 #include "monitor/process/module_files.h"
+#include "monitor/process/packed_files.h"
 #include "monitor/process/source_lines.h"
 #include "monitor/process/symbols.h"
 #include "tso/support/open_file.h"

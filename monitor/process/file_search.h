@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "monitor/process/packed_files.h"
-
 namespace tsomon {
+
+class PackedFiles;  // packed_files.h
 
 struct FileSearch {
   // The folder with the recorded machine's files, which are not looked for at their own paths then; empty: these are they.

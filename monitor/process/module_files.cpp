@@ -14,6 +14,7 @@
 
 #include "monitor/process/debuginfod.h"
 #include "monitor/process/descriptor.h"
+#include "monitor/process/packed_files.h"
 #include "tso/support/open_file.h"
 
 namespace tsomon {
@@ -69,7 +70,7 @@ std::vector<std::string> candidates(const std::string& path, const std::string& 
   const std::string& sysroot = search.sysroot;
   std::vector<std::string> all;
   if (search.pack != nullptr) {
-    all.push_back(search.pack->code(build_id));
+    all.push_back(build_id.empty() ? search.pack->code_at(path) : search.pack->code(build_id));
   }
   all.push_back(sysroot + path);
   const std::string place = build_id_path(build_id);

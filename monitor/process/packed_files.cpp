@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -48,33 +49,38 @@ Result<std::string> member_to_memory(pack::ArchiveReader& archive) {
   }
 }
 
-// Paths of source files by member. What the manifest says beside that is for people.
-Result<std::map<std::string, std::string>> sources_of(const std::string& manifest) {
+// What the manifest says is here, as pairs of a path and a member.
+using Listed = std::vector<std::pair<std::string, std::string>>;
+
+Listed listed(const nlohmann::json& manifest, const char* list, const char* member) {
+  Listed found;
+  const auto entries = manifest.find(list);
+  if (entries == manifest.end() || !entries->is_array()) {
+    return found;
+  }
+  for (const nlohmann::json& entry : *entries) {
+    const bool whole = entry.is_object() && entry.contains("path") && entry.contains(member) &&
+                       entry["path"].is_string() && entry[member].is_string();
+    if (whole) {
+      found.emplace_back(entry["path"].get<std::string>(), entry[member].get<std::string>());
+    }
+  }
+  return found;
+}
+
+Result<nlohmann::json> parsed(const std::string& manifest) {
   using nlohmann::json;
   const auto shallow = [](int depth, json::parse_event_t, json&) {
     return depth <= kManifestDepth;
   };
-  const json all = json::parse(manifest, shallow, false);
-  const bool known = all.is_object() && all.contains("schema") && all["schema"] == 1;
-  if (!known) {
+  json all = json::parse(manifest, shallow, false);
+  if (!all.is_object() || !all.contains("schema") || all["schema"] != 1) {
     return tl::unexpected<Error>(Error{ErrorKind::kMalformed,
                                        {},
                                        fmt::format("member '{}'", kPackManifest),
                                        "expected an object with \"schema\":1"});
   }
-  std::map<std::string, std::string> paths;
-  const auto sources = all.find("sources");
-  if (sources == all.end() || !sources->is_array()) {
-    return paths;
-  }
-  for (const json& source : *sources) {
-    const bool whole = source.is_object() && source.contains("path") && source.contains("member") &&
-                       source["path"].is_string() && source["member"].is_string();
-    if (whole) {
-      paths[source["member"].get<std::string>()] = source["path"].get<std::string>();
-    }
-  }
-  return paths;
+  return all;
 }
 
 }  // namespace
@@ -91,6 +97,11 @@ std::string build_id_path(std::string_view build_id) {
 std::string PackedFiles::named(const std::string& member) const {
   const auto file = files_.find(member);
   return file == files_.end() ? std::string() : fmt::format("/proc/self/fd/{}", file->second.get());
+}
+
+std::string PackedFiles::code_at(const std::string& path) const {
+  const auto member = code_.find(path);
+  return member == code_.end() ? std::string() : named(member->second);
 }
 
 std::shared_ptr<const std::string> PackedFiles::source(const std::string& path) const {
@@ -154,11 +165,14 @@ Result<Unpacked> unpack(std::string_view bytes) {
     return fail(ErrorKind::kMalformed, fmt::format("expected a pack with the members {} and {}",
                                                    kPackManifest, kPackRecording));
   }
-  auto paths = sources_of(texts[kPackManifest]);
-  if (!paths) {
-    return tl::unexpected<Error>(paths.error());
+  const auto manifest = parsed(texts[kPackManifest]);
+  if (!manifest) {
+    return tl::unexpected<Error>(manifest.error());
   }
-  for (auto& [name, path] : *paths) {
+  for (auto& [path, name] : listed(*manifest, "files", "code")) {
+    files->code_.emplace(path, name);
+  }
+  for (auto& [path, name] : listed(*manifest, "sources", "member")) {
     if (const auto text = texts.find(name); text != texts.end() && name != kPackManifest) {
       files->sources_[path] = std::make_shared<const std::string>(text->second);
     }

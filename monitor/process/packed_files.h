@@ -41,6 +41,8 @@ class PackedFiles {
   std::string debug(std::string_view build_id) const {
     return named(build_id_path(build_id) + ".debug");
   }
+  // Of what was recorded with this path and without a build-id.
+  std::string code_at(const std::string& path) const;
   // Never null; empty: the pack has no such file.
   std::shared_ptr<const std::string> source(const std::string& path) const;
 
@@ -49,6 +51,7 @@ class PackedFiles {
   std::string named(const std::string& member) const;
 
   std::map<std::string, Descriptor> files_;  // by member
+  std::map<std::string, std::string> code_;  // members by path
   std::map<std::string, std::shared_ptr<const std::string>> sources_;
 };
 

@@ -22,6 +22,7 @@
 #include "monitor/process/debuginfod.h"
 #include "monitor/process/elf_image.h"
 #include "monitor/process/module_files.h"
+#include "monitor/process/packed_files.h"
 #include "tso/support/open_file.h"
 
 namespace tsomon {
