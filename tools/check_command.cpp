@@ -16,6 +16,7 @@
 #include "monitor/input/open_events.h"
 #include "monitor/specification/sequential_program.h"
 #include "tools/command.h"
+#include "tools/files_option.h"
 #include "tools/findings_option.h"
 #include "tools/input_memory.h"
 #include "tools/object_option.h"
@@ -39,6 +40,7 @@ struct CheckArguments {
   std::string order = "issue";
   std::string format = "auto";
   PerfOptions perf;
+  FileSearch search;
   std::string object = "auto";
   std::string specification;
   linearizability::SearchBounds history_bounds;
@@ -152,7 +154,8 @@ int check_file_consistency(const std::string& file, const CheckArguments& option
   const ConsistencyOptions asked = consistency_options(options);
   int status = kExitClean;
   const auto done = check_consistency_of(
-      file, *input_format(options.format), asked, [&](const CheckedConsistency& checked) {
+      file, *input_format(options.format), asked,
+      [&](const CheckedConsistency& checked) {
         put_messages(kCheckTool, checked.input, checked.warnings);
         HiddenFindings hidden(&filter);
         if (options.output == OutputFormat::kJson) {
@@ -163,7 +166,8 @@ int check_file_consistency(const std::string& file, const CheckArguments& option
           put_lines(stdout, consistency_text(checked, &hidden));
         }
         status = worse(status, status_of(checked.report, asked, hidden));
-      });
+      },
+      options.search);
   return done ? status : refuse(file, options, done.error());
 }
 
@@ -238,7 +242,8 @@ int judge_file(const std::string& file, const CheckArguments& options, const Sto
       asked.push_back(check_options(options, property));
     }
     asked.front().progress = &progress;
-    return check_properties(file, *input_format(options.format), asked, options.perf);
+    return check_properties(file, *input_format(options.format), asked, options.perf,
+                            options.search);
   }();
   if (!checked) {
     return refuse(file, options, checked.error());
@@ -344,7 +349,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<CheckArguments>();
   command
       ->add_option("FILE", options->files,
-                   "Captures, perf.data or text traces; - is standard input")
+                   "Captures, packs, perf.data or text traces; - is standard input")
       ->required()
       ->option_text("...");
   add_property_option(*command, options->properties,
@@ -364,9 +369,10 @@ void add_check_command(CLI::App& app, int& exit_status) {
             return input_format(name) || history_format(name) ? std::string()
                                                               : "unknown format '" + name + "'";
           },
-          "auto|std|capture|perf|axe; histories: auto|std|etcd|edn|hist|log"))
+          "auto|std|capture|perf|pack|axe; histories: auto|std|etcd|edn|hist|log"))
       ->capture_default_str();
   add_linearizability_options(*command, *options);
+  add_files_options(*command, options->search);
   add_perf_options(*command, options->perf);
   command->add_option("--model", options->model, "Of consistency: the models that are asked about")
       ->check(CLI::IsMember({"sc", "tso", "both"}))

@@ -30,6 +30,9 @@ std::string_view examples_of(std::string_view command) {
       Entry{"generate", "  tsomon generate --events 1000000 | tsomon check -"},
       Entry{"litmus", "  tsomon litmus SB.litmus"},
       Entry{"man", "  tsomon man check | man -l -"},
+      Entry{"pack",
+            "  tsomon pack run.tsomon                        # writes run.tsomon.pack\n"
+            "  tsomon pack -o - run.tsomon | ssh desk tsomon check -"},
       Entry{"predict",
             "  tsomon predict run.tsomon\n"
             "  tsomon predict --kinds races,deadlocks run.tsomon"},

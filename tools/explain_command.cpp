@@ -17,6 +17,7 @@
 #include "monitor/input/open_events.h"
 #include "tools/command.h"
 #include "tools/exploration_options.h"
+#include "tools/files_option.h"
 #include "tools/input_memory.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
@@ -34,6 +35,7 @@ struct ExplainArguments : ExplorationArguments {
   std::vector<std::string> passing;
   std::string property = "serializability";
   std::string format = "auto";
+  FileSearch search;
   uint64_t max_work = 20'000'000'000;
   uint64_t violations = 32;
   bool minimize = false;
@@ -110,6 +112,7 @@ int explain_files(ExplainArguments& options) {
   asked.check.analysis.max_findings =
       static_cast<uint32_t>(std::min(options.violations, kMaxViolations));
   asked.format = *input_format(options.format);
+  asked.files = options.search;
   asked.minimize = options.minimize;
   asked.bounds.max_work = options.max_work;
   const std::string& first = options.files.front();
@@ -178,9 +181,10 @@ void add_explain_command(CLI::App& app, int& exit_status) {
       "explain", "Find what would have ruled violations out: atomic blocks, fences, locks");
   auto options = std::make_shared<ExplainArguments>();
   command
-      ->add_option("FILE", options->files,
-                   "Captures, perf.data or text traces with violations; - is standard input; a\n"
-                   "folder of explore -o stands for its traces")
+      ->add_option(
+          "FILE", options->files,
+          "Captures, packs, perf.data or text traces with violations; - is standard input; a\n"
+          "folder of explore -o stands for its traces")
       ->required()
       ->option_text("...");
   command
@@ -191,8 +195,9 @@ void add_explain_command(CLI::App& app, int& exit_status) {
       ->check(CLI::IsMember({"serializability", "robustness", "sc-serializability"}))
       ->capture_default_str();
   command->add_option("--format", options->format, "Format of the inputs, auto: by content")
-      ->check(CLI::IsMember({"auto", "std", "capture", "perf"}))
+      ->check(CLI::IsMember({"auto", "std", "capture", "perf", "pack"}))
       ->capture_default_str();
+  add_files_options(*command, options->search);
   command
       ->add_option("--violations", options->violations,
                    "How many violations of an input are looked at")

@@ -13,11 +13,6 @@ namespace tsomon {
 // `choice` must outlive the parsing.
 inline void add_perf_options(CLI::App& command, PerfOptions& choice) {
   command
-      .add_option("--sysroot", choice.sysroot,
-                  "Of perf.data: the folder with the recorded machine's files")
-      ->check(CLI::ExistingDirectory)
-      ->option_text("DIR");
-  command
       .add_option(
           "--unit", choice.units,
           "Of Intel PT: what is a unit: calls of functions (shell pattern), usdt:PROVIDER:A..B\n"

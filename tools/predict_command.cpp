@@ -15,6 +15,7 @@
 #include "monitor/input/open_events.h"
 #include "monitor/predict/predict.h"
 #include "tools/command.h"
+#include "tools/files_option.h"
 #include "tools/findings_option.h"
 #include "tools/input_memory.h"
 #include "tools/number_option.h"
@@ -34,6 +35,7 @@ struct PredictArguments {
   std::string model = "sc";
   std::string branches = "auto";
   std::string format = "auto";
+  FileSearch search;
   uint64_t max_events = UINT64_MAX;
   uint64_t window_events = 0;  // as many as the memory holds
   unsigned jobs = 0;           // as many as there are processors
@@ -92,6 +94,7 @@ int predict_file(const std::string& file, const PredictArguments& options, Findi
   asked.bounds.max_work = options.max_work;
   asked.race.jobs =
       options.jobs != 0 ? options.jobs : std::max(1U, std::thread::hardware_concurrency());
+  asked.files = options.search;
   asked.store_buffers = options.model == "tso";
   const uint64_t bytes = asked.store_buffers ? kBytesOfBufferedEvent : kBytesOfEvent;
   asked.max_events = options.max_events;
@@ -160,7 +163,7 @@ void add_predict_command(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<PredictArguments>();
   command
       ->add_option("FILE", options->files,
-                   "Captures, perf.data or text traces; - is standard input")
+                   "Captures, packs, perf.data or text traces; - is standard input")
       ->required()
       ->option_text("...");
   command->add_option("--kinds", options->kinds, "What is predicted; separated by commas")
@@ -184,8 +187,9 @@ void add_predict_command(CLI::App& app, int& exit_status) {
       ->check(CLI::IsMember({"sc", "tso"}))
       ->capture_default_str();
   command->add_option("--format", options->format, "Format of the inputs, auto: by content")
-      ->check(CLI::IsMember({"auto", "std", "capture", "perf"}))
+      ->check(CLI::IsMember({"auto", "std", "capture", "perf", "pack"}))
       ->capture_default_str();
+  add_files_options(*command, options->search);
   command
       ->add_option("--max-events", options->max_events,
                    "Events of an input that are looked at, from its beginning; without it all")

@@ -23,6 +23,7 @@
 #include "monitor/input/open_events.h"
 #include "monitor/report/render.h"
 #include "tools/command.h"
+#include "tools/files_option.h"
 #include "tools/input_memory.h"
 #include "tools/output.h"
 #include "tools/stop_signals.h"
@@ -41,6 +42,7 @@ struct ReportArguments {
   std::string dot;
   std::string junit;
   std::string ndjson;
+  FileSearch search;  // of recordings
 };
 
 int refuse_input(const Error& error) {
@@ -54,11 +56,11 @@ std::optional<std::string> whole(std::istream& input) {
 }
 
 // A capture, a perf.data or a text trace: what `check` says of it.
-int judge(const std::string& file, report::Results* results) {
+int judge(const std::string& file, const FileSearch& search, report::Results* results) {
   const StopSignals signals;  // what was found until then is reported
   CheckOptions options;
   options.analysis.told = Told::kEachKind;
-  const auto checked = check_properties(file, InputFormat::kAuto, {options});
+  const auto checked = check_properties(file, InputFormat::kAuto, {options}, {}, search);
   if (!checked) {
     return refuse_input(checked.error());
   }
@@ -80,7 +82,7 @@ int read_results(std::istream& input, const std::string& name, report::Results* 
                      : kExitClean;
 }
 
-int read_file(const std::string& file, report::Results* results) {
+int read_file(const std::string& file, const FileSearch& search, report::Results* results) {
   if (file == "-") {
     const auto text = whole(std::cin);
     if (!text || !report::are_results(*text)) {
@@ -104,7 +106,7 @@ int read_file(const std::string& file, report::Results* results) {
                            {},
                            "expected results in JSON, found none; recordings are read from files"});
     }
-    return judge(file, results);  // it says what cannot be read, too
+    return judge(file, search, results);  // it says what cannot be read, too
   }
   input.clear();
   if (input.seekg(0)) {
@@ -125,9 +127,9 @@ bool is_protobuf_name(std::string_view file) {
 }
 
 // What an input is too much for, the next one may not be.
-int read_input(const std::string& file, report::Results* results) {
+int read_input(const std::string& file, const FileSearch& search, report::Results* results) {
   try {
-    return within_memory_of({file}, [&] { return read_file(file, results); });
+    return within_memory_of({file}, [&] { return read_file(file, search, results); });
   } catch (const WorkEnded& end) {
     return refuse_input(
         {ErrorKind::kEnvironment, input_name(file), {}, std::string(end.what()) + ": not judged"});
@@ -179,7 +181,7 @@ int run_report(const ReportArguments& options) {
   report::Results results;
   int status = kExitClean;
   for (const std::string& file : options.files) {
-    status = worse(status, read_input(file, &results));
+    status = worse(status, read_input(file, options.search, &results));
   }
   results.finish();
   for (const std::string& problem : results.problems()) {
@@ -211,7 +213,7 @@ void add_report_command(CLI::App& app, int& exit_status) {
   command
       ->add_option("FILE", options->files,
                    "What check, run, attach, predict and explore wrote with --output json, or\n"
-                   "captures, perf.data and text traces, which are judged as `check` does;\n"
+                   "captures, packs, perf.data and text traces, which are judged as `check` does;\n"
                    "- is standard input, for results")
       ->required()
       ->option_text("...");
@@ -227,6 +229,7 @@ void add_report_command(CLI::App& app, int& exit_status) {
   add("--junit", options->junit,
       "JUnit's XML, for CI: a test for each input, and for each finding");
   add("--ndjson", options->ndjson, "JSON, a line for each finding");
+  add_files_options(*command, options->search);
   command->footer(
       "F is a file, or - for standard output. Without any of them the findings are listed as "
       "text.\n"

@@ -14,6 +14,7 @@
 #include "monitor/input/perf_source.h"
 #include "monitor/process/symbols.h"
 #include "tools/command.h"
+#include "tools/files_option.h"
 #include "tools/input_memory.h"
 #include "tools/output.h"
 #include "tools/perf_option.h"
@@ -29,6 +30,7 @@ struct ScriptOptions {
   std::string input;
   std::string format = "auto";
   PerfOptions perf;
+  FileSearch search;
   bool records = false;
 };
 
@@ -89,12 +91,13 @@ int write_script(const ScriptOptions& options) {
   if (options.records) {
     return list_records(options.input);
   }
-  auto loaded = load_trace(options.input, *input_format(options.format), options.perf);
+  auto loaded =
+      load_trace(options.input, *input_format(options.format), options.perf, options.search);
   if (!loaded) {
     put_message(kScriptTool, loaded.error().to_string());
     return kExitBadInput;
   }
-  std::vector<std::string> warnings = symbolise(loaded->trace, loaded->modules);
+  std::vector<std::string> warnings = symbolise(loaded->trace, loaded->modules, loaded->files);
   warnings.insert(warnings.begin(), loaded->warnings.begin(), loaded->warnings.end());
   put_messages(kScriptTool, loaded->input, warnings);
   const bool complete = loaded->trace.complete;
@@ -122,9 +125,10 @@ void add_script_command(CLI::App& app, int& exit_status) {
   command
       ->add_option("--format", options->format,
                    "Format of the input; auto goes by its content, not by its name")
-      ->check(CLI::IsMember({"auto", "std", "capture", "perf"}))
+      ->check(CLI::IsMember({"auto", "std", "capture", "perf", "pack"}))
       ->default_str("auto")
-      ->option_text("auto|std|capture|perf");
+      ->option_text("auto|std|capture|perf|pack");
+  add_files_options(*command, options->search);
   add_perf_options(*command, options->perf);
   command->add_flag("--records", options->records,
                     "Of perf.data: list the records, in the form of perf script -D");

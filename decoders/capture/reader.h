@@ -39,9 +39,7 @@ struct Module {
   uint64_t bias = 0;     // address in memory minus address in the file
   uint64_t begin = 0;
   uint64_t end = 0;
-  // Where its symbols are, when that is not at `path`.
-  std::string file{};        // read instead of `path`
-  std::string debug_path{};  // folders of separate debug information, in libdwfl's syntax
+  std::string file{};  // read instead of `path`; empty: it is looked for
 };
 
 struct Capture {

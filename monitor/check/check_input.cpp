@@ -138,10 +138,10 @@ Result<Reports> check_whole(const Trace& trace, std::vector<CheckOptions> questi
 // a damaged input, and left out.
 Result<CheckedProperties> judge(const std::string& path, InputFormat format,
                                 const std::vector<CheckOptions>& questions, const PerfOptions& perf,
-                                std::vector<bool>& hidden) {
+                                const FileSearch& files, std::vector<bool>& hidden) {
   const bool stream = StreamCheck::can_check(questions.front());
   auto source = open_events(path, {format, stream ? EventOrder::kTime : EventOrder::kInput, true,
-                                   perf, questions.front().clock_margin});
+                                   perf, files, questions.front().clock_margin});
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));
   }
@@ -217,7 +217,8 @@ CheckedProperties nothing_judged(const std::string& path,
 // Of units that are violated in several ways one is told: without the open orders a certain one.
 void look_for_certain(const std::string& path, InputFormat format,
                       const std::vector<CheckOptions>& questions, const PerfOptions& perf,
-                      const std::vector<bool>& hidden, CheckedProperties* checked) {
+                      const FileSearch& files, const std::vector<bool>& hidden,
+                      CheckedProperties* checked) {
   for (size_t i = 0; i < questions.size(); ++i) {
     if (!hidden[i] || checked->reports[i].verdict() == Verdict::kDefinite) {
       continue;
@@ -225,7 +226,7 @@ void look_for_certain(const std::string& path, InputFormat format,
     CheckOptions certain = questions[i];
     certain.analysis.max_undirected = 0;
     std::vector<bool> hidden_again;
-    auto again = judge(path, format, {certain}, perf, hidden_again);
+    auto again = judge(path, format, {certain}, perf, files, hidden_again);
     if (again && again->reports.front().verdict() == Verdict::kDefinite) {
       // The same file read in the same order has the same symbols.
       checked->reports[i] = std::move(again->reports.front());
@@ -237,11 +238,11 @@ void look_for_certain(const std::string& path, InputFormat format,
 
 Result<CheckedProperties> check_properties(const std::string& path, InputFormat format,
                                            const std::vector<CheckOptions>& questions,
-                                           const PerfOptions& perf) {
+                                           const PerfOptions& perf, const FileSearch& files) {
   Result<CheckedProperties> checked;
   std::vector<bool> hidden;
   try {
-    checked = judge(path, format, questions, perf, hidden);
+    checked = judge(path, format, questions, perf, files, hidden);
   } catch (const WorkEnded& end) {
     return nothing_judged(path, questions, end.limit());
   } catch (const std::bad_alloc&) {
@@ -254,7 +255,7 @@ Result<CheckedProperties> check_properties(const std::string& path, InputFormat 
   if (checked && (std::filesystem::is_regular_file(path, ignored) ||
                   std::filesystem::is_directory(path, ignored))) {
     try {
-      look_for_certain(path, format, questions, perf, hidden, &*checked);
+      look_for_certain(path, format, questions, perf, files, hidden, &*checked);
     } catch (const WorkEnded&) {  // what the first look found stands
     }
   }
@@ -262,12 +263,14 @@ Result<CheckedProperties> check_properties(const std::string& path, InputFormat 
 }
 
 Result<CheckedInput> check_input(const std::string& path, InputFormat format,
-                                 const CheckOptions& options, const PerfOptions& perf) {
-  return check_properties(path, format, {options}, perf).map([](CheckedProperties&& checked) {
-    return CheckedInput{std::move(checked.input), std::move(checked.symbols),
-                        std::move(checked.reports.front()), std::move(checked.warnings),
-                        std::move(checked.names)};
-  });
+                                 const CheckOptions& options, const PerfOptions& perf,
+                                 const FileSearch& files) {
+  return check_properties(path, format, {options}, perf, files)
+      .map([](CheckedProperties&& checked) {
+        return CheckedInput{std::move(checked.input), std::move(checked.symbols),
+                            std::move(checked.reports.front()), std::move(checked.warnings),
+                            std::move(checked.names)};
+      });
 }
 
 }  // namespace tsomon

@@ -45,8 +45,10 @@ struct CheckedProperties {
 // `path` "-" is standard input. The questions differ in their property alone.
 Result<CheckedProperties> check_properties(const std::string& path, InputFormat format,
                                            const std::vector<CheckOptions>& questions,
-                                           const PerfOptions& perf = {});
+                                           const PerfOptions& perf = {},
+                                           const FileSearch& files = {});
 Result<CheckedInput> check_input(const std::string& path, InputFormat format,
-                                 const CheckOptions& options, const PerfOptions& perf = {});
+                                 const CheckOptions& options, const PerfOptions& perf = {},
+                                 const FileSearch& files = {});
 
 }  // namespace tsomon

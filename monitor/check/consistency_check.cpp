@@ -85,7 +85,8 @@ std::string headline(const CheckedConsistency& checked) {
 
 Result<bool> check_consistency_of(const std::string& path, InputFormat format,
                                   const ConsistencyOptions& options,
-                                  const std::function<void(const CheckedConsistency&)>& judged) {
+                                  const std::function<void(const CheckedConsistency&)>& judged,
+                                  const FileSearch& files) {
   auto opened = open_perf_input(path);
   if (!opened) {
     return tl::unexpected<Error>(std::move(opened.error()));
@@ -96,7 +97,7 @@ Result<bool> check_consistency_of(const std::string& path, InputFormat format,
   if (format == InputFormat::kAxe) {
     return check_axe(*opened, input_name(path), options, judged);
   }
-  auto loaded = load_trace(std::move(*opened), path, format);
+  auto loaded = load_trace(std::move(*opened), path, format, files);
   if (!loaded) {
     return tl::unexpected<Error>(std::move(loaded.error()));
   }
@@ -113,7 +114,7 @@ Result<bool> check_consistency_of(const std::string& path, InputFormat format,
   if (loaded->trace.selection.any()) {
     checked.warnings.push_back(selection_text(loaded->trace.selection));
   }
-  for (std::string& warning : symbolise(loaded->trace, loaded->modules)) {
+  for (std::string& warning : symbolise(loaded->trace, loaded->modules, loaded->files)) {
     checked.warnings.push_back(std::move(warning));
   }
   checked.trace = std::move(loaded->trace);

@@ -32,7 +32,8 @@ struct CheckedConsistency {
 // Calls `judged` for every test, in order. `path` "-" is standard input.
 Result<bool> check_consistency_of(const std::string& path, InputFormat format,
                                   const ConsistencyOptions& options,
-                                  const std::function<void(const CheckedConsistency&)>& judged);
+                                  const std::function<void(const CheckedConsistency&)>& judged,
+                                  const FileSearch& files = {});
 
 // "sc", "tso", "inconsistent" or "inconclusive".
 const char* consistency_name(ConsistencyVerdict verdict);

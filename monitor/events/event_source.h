@@ -15,6 +15,7 @@
 // perf.data   The accesses and units that samples show (decoders/perf/events.h), or an Intel PT
 //             trace (pt_source.h), also as raw dumps with their list; from a pipe through a
 //             temporary file, too. They are collected before the first is given out: 60 bytes each.
+// Packs       The recording in them, with the files that came with it (monitor/process/packed_files.h).
 // Units       As the input has them: ReadAhead and collect() find out which are cancelled.
 // Memory      Bounded by the threads and the names, not by the length, but for some 100 bytes for
 //             each chunk of a capture; pages of its file count as resident while it is read.
@@ -32,6 +33,7 @@
 #include "monitor/events/address_coverage.h"
 #include "monitor/findings/basis.h"
 #include "monitor/findings/reported_cycle.h"
+#include "monitor/process/file_search.h"
 #include "monitor/process/symbols.h"
 #include "tso/model/damage.h"
 #include "tso/model/trace.h"
@@ -39,7 +41,7 @@
 
 namespace tsomon {
 
-enum class InputFormat { kAuto, kStd, kCapture, kPerf, kAxe };
+enum class InputFormat { kAuto, kStd, kCapture, kPerf, kAxe, kPack };
 enum class EventOrder { kTime, kInput };
 
 // What reordering did to the events of a block.
@@ -52,10 +54,8 @@ struct BlockOrigin {
   std::vector<Raised> raised;
 };
 
-// Of perf.data.
+// Of Intel PT, and refused with anything else.
 struct PerfOptions {
-  std::string sysroot;  // where the recorded machine's files are; empty: here
-  // Of Intel PT, and refused with anything else.
   std::vector<std::string> units;  // patterns of functions whose calls are units (pt_units.h)
   bool quick = false;              // as pt::AccessOptions::registers_only
   bool assume_memory = false;      // as memory there; of processes with one traced thread
@@ -76,6 +76,7 @@ struct SourceOptions {
   EventOrder order = EventOrder::kTime;
   bool symbolise = false;  // source locations as text, not as instruction pointers
   PerfOptions perf;
+  FileSearch files;  // of captures and perf.data
   // Of captures, and refused with anything else: cycles by which the time-stamp counters of two
   // processors may differ, if not by more.
   int64_t clock_margin = 0;
@@ -135,11 +136,14 @@ class EventSource {
   // Of what was symbolised; for reports, when done reading.
   ReportNames names() const { return names_of(texts_); }
   InputFormat format() const { return format_; }  // never kAuto
+  // Where the files of modules() are looked for.
+  const FileSearch& files() const { return files_; }
 
  protected:
   std::string input_;
   InputFormat format_ = InputFormat::kStd;
   BlockOrigin origin_;
+  FileSearch files_;
   std::optional<AddressCoverage> coverage_;
   std::shared_ptr<LocationTexts> texts_;  // absent: locations stay as they are
 };

@@ -129,6 +129,7 @@ Result<ExplainedInput> read_for_explaining(const std::string& file, const Explai
   how.format = options.format;
   how.order = EventOrder::kInput;
   how.symbolise = true;
+  how.files = options.files;
   auto opened = open_events(file, how);
   if (!opened) {
     return tl::unexpected<Error>(std::move(opened.error()));

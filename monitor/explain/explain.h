@@ -26,6 +26,7 @@ struct ExplainOptions {
 
   CheckOptions check;  // the property, and how the trace is read
   InputFormat format = InputFormat::kAuto;
+  FileSearch files;  // of what is recorded
   bool minimize = false;
   WorkBounds bounds;  // of the search for repairs; reading and checking have their own
 };

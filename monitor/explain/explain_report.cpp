@@ -1,13 +1,14 @@
 // The words of an explanation.
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include <fmt/format.h>
 
 #include "monitor/explain/explain.h"
 #include "monitor/explain/explain_explored.h"
 #include "monitor/findings/event_text.h"
+#include "monitor/process/source_lines.h"
 #include "tso/support/printable.h"
 
 namespace tsomon {
@@ -127,7 +128,7 @@ std::vector<std::string> code_of(const ExplainedInput& input, const BlockPlace& 
       last.line - first.line >= kMaxLines) {
     return code;
   }
-  std::ifstream file(first.file);
+  std::istringstream file(source_text(first));
   std::string line;
   for (int number = 1; number <= last.line && std::getline(file, line); ++number) {
     if (number >= first.line) {

@@ -24,9 +24,10 @@ class CaptureSource : public EventSource {
       return tl::unexpected<Error>(reader.error());
     }
     bytes_.release();
+    files_ = options.files;
     reader_ = std::make_unique<capture::CaptureReader>(std::move(*reader));
     if (options.symbolise) {
-      texts_ = std::make_shared<LocationTexts>(modules());
+      texts_ = std::make_shared<LocationTexts>(modules(), options.files);
     }
     return true;
   }
@@ -77,7 +78,8 @@ class CaptureSource : public EventSource {
     const auto& notes = reader_->capture().notes;
     all.insert(all.end(), notes.begin(), notes.end());
     if (texts_) {
-      all.insert(all.end(), texts_->warnings().begin(), texts_->warnings().end());
+      const std::vector<std::string> of_files = texts_->warnings();
+      all.insert(all.end(), of_files.begin(), of_files.end());
     }
     return all;
   }

@@ -17,6 +17,7 @@
 #include "decoders/axe/reader.h"
 #include "decoders/capture/chunks.h"
 #include "decoders/capture/format.h"
+#include "decoders/pack/archive.h"
 #include "decoders/perf/format.h"
 #include "decoders/perf/raw_trace.h"
 #include "decoders/perf/reader.h"
@@ -57,6 +58,13 @@ std::optional<InputFormat> format_of(std::string_view first) {
   };
   if (first.size() < sizeof capture::kFileMagic &&
       (may_become(capture::kFileMagic) || may_become(perf::kMagic))) {
+    return std::nullopt;
+  }
+  if (pack::looks_like_pack(first)) {
+    return InputFormat::kPack;
+  }
+  if (first.size() < sizeof pack::kMagic &&
+      std::memcmp(first.data(), &pack::kMagic, first.size()) == 0) {
     return std::nullopt;
   }
   if (capture::looks_like_capture(first)) {

@@ -76,6 +76,7 @@ Result<LoadedTrace> load(Result<std::unique_ptr<EventSource>> source) {
   loaded.may_cancel = (*source)->may_cancel();
   loaded.knows_atomics = (*source)->knows_atomics();
   loaded.modules = (*source)->modules();
+  loaded.files = (*source)->files();
   loaded.warnings = (*source)->warnings();
   loaded.basis = (*source)->basis();
   loaded.trace.complete = loaded.trace.complete && (*source)->other_writers().empty();
@@ -86,13 +87,14 @@ Result<LoadedTrace> load(Result<std::unique_ptr<EventSource>> source) {
 
 }  // namespace
 
-Result<LoadedTrace> load_trace(const std::string& path, InputFormat format,
-                               const PerfOptions& perf) {
-  return load(open_events(path, {format, EventOrder::kInput, false, perf}));
+Result<LoadedTrace> load_trace(const std::string& path, InputFormat format, const PerfOptions& perf,
+                               const FileSearch& files) {
+  return load(open_events(path, {format, EventOrder::kInput, false, perf, files}));
 }
 
-Result<LoadedTrace> load_trace(OpenedInput opened, const std::string& path, InputFormat format) {
-  return load(open_events(std::move(opened), path, {format, EventOrder::kInput, false, {}}));
+Result<LoadedTrace> load_trace(OpenedInput opened, const std::string& path, InputFormat format,
+                               const FileSearch& files) {
+  return load(open_events(std::move(opened), path, {format, EventOrder::kInput, false, {}, files}));
 }
 
 }  // namespace tsomon

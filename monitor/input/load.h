@@ -26,7 +26,9 @@ struct LoadedTrace {
   std::string input;  // as in messages: the path, or "<stdin>"
   InputFormat format = InputFormat::kAuto;
   Trace trace;
-  std::vector<capture::Module> modules;  // for symbolisation
+  // For symbolisation.
+  std::vector<capture::Module> modules;
+  FileSearch files;
   std::vector<std::string> warnings;
   BasisSource basis = BasisSource::kWritten;
   bool may_cancel = false;     // units, as the input says
@@ -45,8 +47,9 @@ Result<Trace> collect(EventSource& source, uint64_t max_events, std::vector<std:
 
 // `path` "-" is standard input.
 Result<LoadedTrace> load_trace(const std::string& path, InputFormat format = InputFormat::kAuto,
-                               const PerfOptions& perf = {});
+                               const PerfOptions& perf = {}, const FileSearch& files = {});
 // Of an input that has been opened: `path` as it was named.
-Result<LoadedTrace> load_trace(OpenedInput opened, const std::string& path, InputFormat format);
+Result<LoadedTrace> load_trace(OpenedInput opened, const std::string& path, InputFormat format,
+                               const FileSearch& files = {});
 
 }  // namespace tsomon

@@ -24,6 +24,9 @@ std::optional<InputFormat> input_format(std::string_view name);
 // `path` "-" is standard input.
 Result<std::unique_ptr<EventSource>> open_events(const std::string& path,
                                                  const SourceOptions& options = {});
+// Of bytes that are there, a capture or perf.data, as options.format says.
+Result<std::unique_ptr<EventSource>> open_events(MappedInput bytes, const std::string& input,
+                                                 const SourceOptions& options);
 // Of an input that has been opened: `path` as it was named.
 Result<std::unique_ptr<EventSource>> open_events(OpenedInput opened, const std::string& path,
                                                  const SourceOptions& options = {});

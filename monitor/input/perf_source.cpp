@@ -33,13 +33,13 @@ class PerfSource : public EventSource {
  public:
   PerfSource(perf::SampledTrace samples, std::optional<AddressCoverage> coverage, std::string input,
              const SourceOptions& options)
-      : samples_(std::move(samples)),
-        modules_(find_modules(samples_.mappings, options.perf.sysroot)) {
+      : samples_(std::move(samples)), modules_(find_modules(samples_.mappings, options.files)) {
     coverage_ = coverage;
     input_ = std::move(input);
     format_ = InputFormat::kPerf;
+    files_ = options.files;
     if (options.symbolise) {
-      texts_ = std::make_shared<LocationTexts>(modules_);
+      texts_ = std::make_shared<LocationTexts>(modules_, options.files);
     }
   }
 
@@ -71,7 +71,8 @@ class PerfSource : public EventSource {
     std::vector<std::string> all = samples_.problems;
     all.insert(all.end(), samples_.notes.begin(), samples_.notes.end());
     if (texts_) {
-      all.insert(all.end(), texts_->warnings().begin(), texts_->warnings().end());
+      const std::vector<std::string> of_files = texts_->warnings();
+      all.insert(all.end(), of_files.begin(), of_files.end());
     }
     return all;
   }
@@ -173,7 +174,7 @@ Result<std::unique_ptr<EventSource>> open_perf_data(MappedInput bytes, const std
     // A bit stands for a branch, and that for all that was done up to it.
     constexpr uint64_t kBytesOfTextForOne = 64;
     more_input(kBytesOfTextForOne * data.size());
-    auto traced = read_pt_trace(data, options.perf);
+    auto traced = read_pt_trace(data, options.perf, options.files);
     if (!traced) {
       return failed(traced.error());
     }

@@ -404,6 +404,7 @@ Result<Prediction> predict_input(const std::string& path, InputFormat format,
   SourceOptions how;
   how.format = format;
   how.symbolise = true;
+  how.files = options.files;
   auto source = open_events(path, how);
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));

@@ -47,6 +47,7 @@ struct PredictOptions {
   uint64_t window_events = predict::kMaxEvents;
   WorkBounds bounds;  // of all kinds together, for each window; reading has none
   const StopFlag* stop = nullptr;
+  FileSearch files;  // of what is recorded
 };
 
 struct Prediction {

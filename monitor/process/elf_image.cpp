@@ -138,26 +138,17 @@ void read_markers(const Elf_Data& data, uint64_t base, std::vector<Marker>& mark
 
 }  // namespace
 
-Result<std::unique_ptr<ElfImage>> ElfImage::open(const std::string& file,
-                                                 const std::string& shown) {
-  static const Dwfl_Callbacks callbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
-                                           dwfl_offline_section_address, nullptr};
-  std::unique_ptr<ElfImage> image(new ElfImage);
+Result<std::unique_ptr<ElfImage>> ElfImage::open(const std::string& file, const std::string& shown,
+                                                 const DebugPlace& debug) {
+  std::unique_ptr<ElfImage> image(new ElfImage(debug));
   image->file_ = file;
-  image->dwfl_ = dwfl_begin(&callbacks);
   const int fd = open_regular_file(shown);
   if (fd < 0) {
     return fail(ErrorKind::kUnreadable,
                 fmt::format("{}: cannot be opened: {}", shown, std::strerror(errno)));
   }
-  if (image->dwfl_ != nullptr) {
-    dwfl_report_begin(image->dwfl_);
-    // The module closes it.
-    image->module_ = dwfl_report_elf(image->dwfl_, shown.c_str(), shown.c_str(), fd, 0, true);
-    dwfl_report_end(image->dwfl_, nullptr, nullptr);
-  }
+  image->module_ = image->session_.open(shown, fd);
   if (image->module_ == nullptr) {
-    ::close(fd);
     return fail(ErrorKind::kMalformed,
                 fmt::format("{}: cannot be read as ELF: {}", shown, dwfl_errmsg(-1)));
   }
@@ -166,8 +157,6 @@ Result<std::unique_ptr<ElfImage>> ElfImage::open(const std::string& file,
   image->read_symbols();
   return image;
 }
-
-ElfImage::~ElfImage() { dwfl_end(dwfl_); }
 
 void ElfImage::read_segments() {
   GElf_Addr bias = 0;

@@ -18,10 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "monitor/process/debug_session.h"
 #include "tso/support/result.h"
-
-struct Dwfl;
-struct Dwfl_Module;
 
 namespace tsomon::attach {
 
@@ -48,9 +46,9 @@ struct Marker {
 
 class ElfImage {
  public:
-  // `file`: what to read; `shown`: where separate debugging data is looked for.
-  static Result<std::unique_ptr<ElfImage>> open(const std::string& file, const std::string& shown);
-  ~ElfImage();
+  // `file`: what to read; `shown`: where separate debugging data is looked for, beside what `debug` says.
+  static Result<std::unique_ptr<ElfImage>> open(const std::string& file, const std::string& shown,
+                                                const DebugPlace& debug = {});
   ElfImage(const ElfImage&) = delete;
   ElfImage& operator=(const ElfImage&) = delete;
 
@@ -69,13 +67,13 @@ class ElfImage {
     uint64_t size = 0;  // in the file
     bool executable = false;
   };
-  ElfImage() = default;
+  explicit ElfImage(const DebugPlace& debug) : session_(debug) {}
   void read_segments();
   void read_symbols();
   void read_sections();
 
   std::string file_;
-  Dwfl* dwfl_ = nullptr;
+  DebugSession session_;
   Dwfl_Module* module_ = nullptr;
   std::vector<Segment> segments_;
   std::vector<Symbol> symbols_;

@@ -41,21 +41,33 @@ std::string contents(const std::string& path, const std::string& module) {
   return text;
 }
 
+// Relative names are of the folder that the compiler ran in.
+std::string path_of(const SourcePlace& place) {
+  return place.file.empty() || place.file[0] == '/' ? place.file : place.folder + "/" + place.file;
+}
+
 }  // namespace
+
+std::string source_text(const SourcePlace& place) {
+  if (place.source != nullptr) {
+    return *place.source;
+  }
+  return contents(path_of(place), place.code.empty() ? place.module : place.code);
+}
 
 std::string SourceLines::line(const SourcePlace& place) {
   if (place.file.empty() || place.line <= 0 || place.module.empty()) {
     return {};
   }
-  const std::string path = place.file[0] == '/' ? place.file : place.folder + "/" + place.file;
+  const std::string path = path_of(place);
   auto known = files_.find(path);
-  if (known == files_.end()) {
+  if (place.source == nullptr && known == files_.end()) {
     if (files_.size() == kMostFiles) {
       return {};
     }
-    known = files_.emplace(path, contents(path, place.module)).first;
+    known = files_.emplace(path, source_text(place)).first;
   }
-  const std::string& text = known->second;
+  const std::string& text = place.source != nullptr ? *place.source : known->second;
   size_t begin = 0;
   for (int line = 1; line < place.line; ++line) {
     begin = text.find('\n', begin);

@@ -3,6 +3,7 @@
 // Purpose     Reports show the line that an access is in. The names of source files come from debugging information,
 //             that is from an input: only regular files are opened, without blocking, and only absolute names.
 // Out of date A file that was changed after the module was built has other lines: none is given.
+// Packs       Of a place that came in one the lines do, too, or there are none.
 // Misses      Files that are elsewhere than the compiler found them.
 // Memory      At most kMostFiles files of at most kMostBytes each.
 // Thread-safety: none.
@@ -15,6 +16,9 @@
 #include "monitor/process/symbols.h"
 
 namespace tsomon {
+
+// The file that a place is in, by these rules. Empty: it cannot be read, is too large, or is newer than what was built from it.
+std::string source_text(const SourcePlace& place);
 
 class SourceLines {
  public:

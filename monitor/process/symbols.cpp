@@ -18,7 +18,11 @@
 #include <unistd.h>
 
 #include "monitor/process/call_paths.h"
+#include "monitor/process/debug_session.h"
+#include "monitor/process/debuginfod.h"
 #include "monitor/process/elf_image.h"
+#include "monitor/process/module_files.h"
+#include "monitor/process/packed_files.h"
 #include "tso/support/open_file.h"
 
 namespace tsomon {
@@ -159,29 +163,22 @@ std::string readable_name(const char* linker_name) {
 }
 
 struct Symboliser::OpenModule {
-  OpenModule(const capture::Module& module, std::vector<std::string>& warnings)
+  OpenModule(const capture::Module& module, const FileSearch& search,
+             std::vector<std::string>& warnings)
       : name(base_name(module.path)),
-        debug_path(module.debug_path),
-        debug_path_text(debug_path.data()) {
-    if (!debug_path.empty()) {
-      callbacks.debuginfo_path = &debug_path_text;
-    }
-    dwfl = dwfl_begin(&callbacks);
-    const std::string& path = module.file.empty() ? module.path : module.file;
-    if (dwfl == nullptr || path.empty() || path[0] != '/') {
+        files(find_module_files(module, search)),
+        session(files.debug) {
+    warnings.insert(warnings.end(), files.warnings.begin(), files.warnings.end());
+    if (files.file.empty() || files.file[0] != '/') {
       return;  // [vdso] and its like have no file
     }
-    const int fd = open_regular_file(path);
+    const int fd = open_regular_file(files.file);
     if (fd < 0) {
       warnings.push_back(fmt::format("{}: no symbols: {}", module.path, std::strerror(errno)));
       return;
     }
-    dwfl_report_begin(dwfl);
-    // Base 0: addresses are as the file counts them. The module closes the descriptor.
-    file = dwfl_report_elf(dwfl, module.path.c_str(), path.c_str(), fd, 0, true);
-    dwfl_report_end(dwfl, nullptr, nullptr);
+    file = session.open(files.name, fd);
     if (file == nullptr) {
-      ::close(fd);
       warnings.push_back(fmt::format("{}: no symbols: {}", module.path, dwfl_errmsg(-1)));
       return;
     }
@@ -190,26 +187,19 @@ struct Symboliser::OpenModule {
     const int size = dwfl_module_build_id(file, &bits, &address);
     const std::string on_disk(reinterpret_cast<const char*>(bits),
                               size > 0 ? static_cast<size_t>(size) : 0);
-    build_id = on_disk.empty() ? std::string() : hex(on_disk);
+    build_id = on_disk.empty() ? std::string() : build_id_text(on_disk);
     if (!module.build_id.empty() && on_disk != module.build_id) {
-      warnings.push_back(fmt::format(
-          "{}: has been replaced since it was recorded (build-id {}, recorded {}): its source "
-          "lines are not shown",
-          module.path, hex(on_disk), hex(module.build_id)));
+      const std::string what = files.file == module.path
+                                   ? module.path + ": has been replaced since it was recorded"
+                                   : fmt::format("{}: {} is another file", module.path, files.file);
+      warnings.push_back(
+          fmt::format("{} (build-id {}, recorded {}): its source lines are not shown", what,
+                      build_id_text(on_disk), build_id_text(module.build_id)));
       file = nullptr;
     }
   }
   OpenModule(const OpenModule&) = delete;
   OpenModule& operator=(const OpenModule&) = delete;
-  ~OpenModule() { dwfl_end(dwfl); }
-
-  static std::string hex(const std::string& bytes) {
-    std::string text;
-    for (const char byte : bytes) {
-      text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-    }
-    return text.empty() ? "none" : text;
-  }
 
   // The compilation units by address. Not left to dwfl_module_addrdie: it needs .debug_aranges,
   // which clang does not write.
@@ -390,11 +380,12 @@ struct Symboliser::OpenModule {
   }
 
   // nullptr: the file's code cannot be read.
-  CallPaths* code_calls(const std::string& path) {
+  CallPaths* code_calls() {
     if (!image_opened) {
       image_opened = true;
-      if (auto opened = file == nullptr ? fail(ErrorKind::kMalformed, "")
-                                        : attach::ElfImage::open(path, path)) {
+      if (auto opened = file == nullptr
+                            ? fail(ErrorKind::kMalformed, "")
+                            : attach::ElfImage::open(files.file, files.file, files.debug)) {
         image = std::move(*opened);
         call_paths = std::make_unique<CallPaths>(*image);
       }
@@ -404,11 +395,8 @@ struct Symboliser::OpenModule {
 
   std::string name;
   std::string build_id;  // of the file that is here, in hexadecimal
-  std::string debug_path;
-  char* debug_path_text;
-  Dwfl_Callbacks callbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
-                              dwfl_offline_section_address, nullptr};
-  Dwfl* dwfl = nullptr;
+  ModuleFiles files;
+  DebugSession session;
   Dwarf_Addr bias = 0;  // of the DWARF data's addresses
   bool units_indexed = false;
   std::vector<UnitRange> units;
@@ -420,7 +408,8 @@ struct Symboliser::OpenModule {
   Dwfl_Module* file = nullptr;  // absent when there are no symbols to be had
 };
 
-Symboliser::Symboliser(std::vector<capture::Module> modules) : modules_(std::move(modules)) {}
+Symboliser::Symboliser(std::vector<capture::Module> modules, FileSearch search)
+    : modules_(std::move(modules)), search_(std::move(search)) {}
 Symboliser::~Symboliser() = default;
 
 const capture::Module* Symboliser::find(uint64_t address) const {
@@ -435,7 +424,7 @@ const capture::Module* Symboliser::find(uint64_t address) const {
 Symboliser::OpenModule& Symboliser::open(const capture::Module& module) {
   std::unique_ptr<OpenModule>& opened = open_[module.path + '\0' + module.build_id];
   if (opened == nullptr) {
-    opened = std::make_unique<OpenModule>(module, warnings_);
+    opened = std::make_unique<OpenModule>(module, search_, warnings_);
   }
   return *opened;
 }
@@ -460,7 +449,7 @@ SourcePlace Symboliser::make_place(uint64_t pc) {
   place.module = module->path;
   const std::vector<SourceFrame> chain = frames(pc);
   const OpenModule& opened = open(*module);
-  place.build_id = module->build_id.empty() ? opened.build_id : OpenModule::hex(module->build_id);
+  place.build_id = module->build_id.empty() ? opened.build_id : build_id_text(module->build_id);
   const SourceFrame* chosen = chain.empty() ? nullptr : &chain.front();
   for (const SourceFrame& frame : chain) {
     if (!frame.file.empty() && !is_system_header(frame.file)) {
@@ -472,6 +461,8 @@ SourcePlace Symboliser::make_place(uint64_t pc) {
     place.function = chosen->function;
     place.file = chosen->file;
     place.folder = chosen->folder;
+    place.code = opened.files.file;
+    place.source = search_.pack == nullptr ? nullptr : search_.pack->source(place.file);
     place.line = chosen->line;
     place.text = frame_text(*chosen);
     place.text = std::string(library_purpose(chain.front())) + place.text;
@@ -512,8 +503,7 @@ SourceCalls Symboliser::calls(uint64_t from, uint64_t to) {
   if (module == nullptr || module != find(to - 1)) {
     return {};
   }
-  CallPaths* const paths =
-      open(*module).code_calls(module->file.empty() ? module->path : module->file);
+  CallPaths* const paths = open(*module).code_calls();
   if (paths == nullptr) {
     return {};
   }
@@ -600,8 +590,17 @@ void LocationTexts::replace(const Interner& pcs, EventBlock& block) {
   }
 }
 
-std::vector<std::string> symbolise(Trace& trace, const std::vector<capture::Module>& modules) {
-  LocationTexts texts(modules);
+std::vector<std::string> Symboliser::warnings() const {
+  std::vector<std::string> all = warnings_;
+  if (std::string problem = take_debuginfod_problem(); !problem.empty()) {
+    all.push_back(std::move(problem));
+  }
+  return all;
+}
+
+std::vector<std::string> symbolise(Trace& trace, const std::vector<capture::Module>& modules,
+                                   const FileSearch& search) {
+  LocationTexts texts(modules, search);
   texts.replace(trace.symbols.locations, trace);
   trace.symbols.locations = texts.take();
   return texts.warnings();

@@ -9,6 +9,7 @@
 //             looks at before it waits for an atomic (atomic_wait.h), is called so, before the line
 //             that uses it: says_library_own().
 // Copies      Compilers make several instructions of one place: SourcePlace::within is the same for them.
+// Files       Where they are: module_files.h.
 // Build-ids   A file that has another build-id than the recorded module is not used: its lines
 //             would be wrong. Then, and without symbols, the text is "module+0xOFFSET", where
 //             OFFSET is the address as the file counts it.
@@ -29,6 +30,7 @@
 #include <vector>
 
 #include "decoders/capture/reader.h"
+#include "monitor/process/file_search.h"
 #include "tso/model/trace.h"
 
 namespace tsomon {
@@ -53,6 +55,7 @@ using SourceCalls = std::vector<std::vector<SourceFrame>>;
 struct SourcePlace {
   std::string text;      // as reports show it
   std::string module;    // the file that the code is in
+  std::string code;      // the file here that was read for it; empty: `module`
   std::string build_id;  // of that file, in hexadecimal
   std::string function;
   std::string file;  // as the compiler recorded it
@@ -62,6 +65,8 @@ struct SourcePlace {
   std::vector<SourceFrame> callers;
   // Around those, where code with this text was inlined for different ones.
   SourceCalls more_callers;
+  // The text of `file`, where it came with the recording; null: it is looked for on this machine.
+  std::shared_ptr<const std::string> source = {};
   // Tells it from other places with this text: its column, and where it was inlined ("12/34:5").
   std::string within = {};
   std::string folder = {};  // that a relative `file` is relative to; "" when it is not known
@@ -88,7 +93,7 @@ std::string readable_name(const char* linker_name);
 
 class Symboliser {
  public:
-  explicit Symboliser(std::vector<capture::Module> modules);
+  explicit Symboliser(std::vector<capture::Module> modules, FileSearch search = {});
   ~Symboliser();
   Symboliser(const Symboliser&) = delete;
   Symboliser& operator=(const Symboliser&) = delete;
@@ -103,8 +108,8 @@ class Symboliser {
   std::string variable(uint64_t address);
   // Between two instructions; empty where they lie in one function.
   SourceCalls calls(uint64_t from, uint64_t to);
-  // Modules that could not be used, and why.
-  const std::vector<std::string>& warnings() const { return warnings_; }
+  // Files that could not be used, and why.
+  std::vector<std::string> warnings() const;
 
  private:
   struct OpenModule;
@@ -113,6 +118,7 @@ class Symboliser {
   SourcePlace make_place(uint64_t pc);
 
   std::vector<capture::Module> modules_;
+  FileSearch search_;
   std::unordered_map<std::string, std::unique_ptr<OpenModule>> open_;
   std::unordered_map<uint64_t, SourcePlace> places_;
   std::vector<std::string> warnings_;
@@ -121,7 +127,8 @@ class Symboliser {
 // Replaces source locations that are pcs ("0x401136") by their text, block by block.
 class LocationTexts {
  public:
-  explicit LocationTexts(std::vector<capture::Module> modules) : symboliser_(std::move(modules)) {}
+  explicit LocationTexts(std::vector<capture::Module> modules, FileSearch search = {})
+      : symboliser_(std::move(modules), std::move(search)) {}
 
   // `pcs` may have grown since the last call; it is always the same table.
   void replace(const Interner& pcs, EventBlock& block);
@@ -137,7 +144,7 @@ class LocationTexts {
   const SourcePlaces& places() const { return places_; }
   std::string variable(uint64_t address) { return symboliser_.variable(address); }
   SourceCalls calls(uint64_t from, uint64_t to) { return symboliser_.calls(from, to); }
-  const std::vector<std::string>& warnings() const { return symboliser_.warnings(); }
+  std::vector<std::string> warnings() const { return symboliser_.warnings(); }
 
  private:
   Symboliser symboliser_;
@@ -147,6 +154,7 @@ class LocationTexts {
 };
 
 // The same for a whole trace. Returns the warnings.
-std::vector<std::string> symbolise(Trace& trace, const std::vector<capture::Module>& modules);
+std::vector<std::string> symbolise(Trace& trace, const std::vector<capture::Module>& modules,
+                                   const FileSearch& search = {});
 
 }  // namespace tsomon

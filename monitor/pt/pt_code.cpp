@@ -89,7 +89,7 @@ const std::string& PtCode::file_of(perf::CodeMapping& code) {
   }
   const auto [file, is_new] = files_.try_emplace({code.path, code.build_id});
   if (is_new) {
-    file->second = find_code_file(code.path, code.build_id, sysroot_);
+    file->second = find_code_file(code.path, code.build_id, search_);
   }
   return file->second;
 }

@@ -22,6 +22,7 @@
 #include "decoders/perf/events.h"
 #include "decoders/perf/info.h"
 #include "decoders/perf/record.h"
+#include "monitor/process/file_search.h"
 
 namespace tsomon {
 
@@ -35,7 +36,7 @@ class PtCode {
   };
 
   // `info`: of the reader, as far as it was read. Both must stay alive.
-  PtCode(const perf::FileInfo& info, const std::string& sysroot) : info_(info), sysroot_(sysroot) {}
+  PtCode(const perf::FileInfo& info, const FileSearch& search) : info_(info), search_(search) {}
 
   // `time`: of the record, 0: none.
   void take_mmap(const perf::Mmap& map, uint64_t time);
@@ -63,7 +64,7 @@ class PtCode {
   const std::string& file_of(perf::CodeMapping& code);
 
   const perf::FileInfo& info_;
-  const std::string& sysroot_;
+  const FileSearch& search_;
   std::map<uint32_t, Process> processes_;
   std::map<std::string, std::string> build_ids_;                      // by path
   std::map<std::pair<std::string, std::string>, std::string> files_;  // by path and build-id

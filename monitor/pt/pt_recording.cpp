@@ -58,8 +58,8 @@ pt::Processor processor_of(std::string_view cpu_id) {
 
 class Collector {
  public:
-  Collector(perf::Reader reader, const std::string& sysroot)
-      : records_(std::move(reader)), code_(info(), sysroot) {}
+  Collector(perf::Reader reader, const FileSearch& files)
+      : records_(std::move(reader)), code_(info(), files) {}
 
   PtRecording run() {
     Record record;
@@ -344,12 +344,12 @@ Result<std::optional<uint32_t>> trace_data_type(std::string_view bytes) {
   return std::optional<uint32_t>();
 }
 
-Result<PtRecording> read_pt_recording(std::string_view bytes, const std::string& sysroot) {
+Result<PtRecording> read_pt_recording(std::string_view bytes, const FileSearch& files) {
   auto reader = perf::Reader::open(bytes);
   if (!reader) {
     return tl::unexpected<Error>(reader.error());
   }
-  return Collector(std::move(*reader), sysroot).run();
+  return Collector(std::move(*reader), files).run();
 }
 
 }  // namespace tsomon

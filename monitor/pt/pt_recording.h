@@ -40,6 +40,6 @@ struct PtRecording {
 // AuxtraceInfo::type of the trace data that a perf.data has, if it has any.
 Result<std::optional<uint32_t>> trace_data_type(std::string_view bytes);
 
-Result<PtRecording> read_pt_recording(std::string_view bytes, const std::string& sysroot);
+Result<PtRecording> read_pt_recording(std::string_view bytes, const FileSearch& files);
 
 }  // namespace tsomon

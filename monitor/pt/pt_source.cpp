@@ -87,8 +87,9 @@ pt::Flow flow_of(const PtRecording& recording) {
 
 }  // namespace
 
-Result<PtTrace> read_pt_trace(std::string_view bytes, const PerfOptions& options) {
-  auto read = read_pt_recording(bytes, options.sysroot);
+Result<PtTrace> read_pt_trace(std::string_view bytes, const PerfOptions& options,
+                              const FileSearch& files) {
+  auto read = read_pt_recording(bytes, files);
   if (!read) {
     return tl::unexpected<Error>(read.error());
   }
@@ -100,7 +101,7 @@ Result<PtTrace> read_pt_trace(std::string_view bytes, const PerfOptions& options
   asked.quick = options.quick;
   asked.memory = options.assume_memory;
   asked.frames_before = options.assume_frames;
-  if (auto units = find_pt_units(options.units, recording.code)) {
+  if (auto units = find_pt_units(options.units, recording.code, files)) {
     asked.units = std::move(*units);
   } else {
     return tl::unexpected<Error>(units.error());

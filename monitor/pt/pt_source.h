@@ -25,6 +25,7 @@ struct PtTrace {
   AddressCoverage coverage;
 };
 
-Result<PtTrace> read_pt_trace(std::string_view bytes, const PerfOptions& options);
+Result<PtTrace> read_pt_trace(std::string_view bytes, const PerfOptions& options,
+                              const FileSearch& files = {});
 
 }  // namespace tsomon

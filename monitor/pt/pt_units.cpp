@@ -14,6 +14,7 @@
 #include <fnmatch.h>
 
 #include "monitor/process/elf_image.h"
+#include "monitor/process/module_files.h"
 #include "monitor/process/names.h"
 
 namespace tsomon {
@@ -75,6 +76,8 @@ std::optional<pt::WrittenMarker> written_marker(std::string_view text) {
 
 class UnitFinder {
  public:
+  explicit UnitFinder(const FileSearch& search) : search_(search) {}
+
   Result<pt::UnitOptions> find(const std::vector<std::string>& names,
                                const std::vector<PtCode::Mapping>& code) {
     for (const std::string& name : names) {
@@ -141,7 +144,7 @@ class UnitFinder {
   }
 
   void take(const PtCode::Mapping& code) {
-    for (const Item& item : items_of(code.file)) {
+    for (const Item& item : items_of(code)) {
       const uint64_t place = item.offset - code.mapping.file_offset;
       if (item.offset < code.mapping.file_offset || place >= code.mapping.size) {
         continue;
@@ -163,12 +166,17 @@ class UnitFinder {
     }
   }
 
-  const std::vector<Item>& items_of(const std::string& file) {
-    const auto [entry, is_new] = files_.try_emplace(file);
-    if (!is_new || file.empty()) {
+  const std::vector<Item>& items_of(const PtCode::Mapping& code) {
+    const auto [entry, is_new] = files_.try_emplace(code.file);
+    if (!is_new || code.file.empty()) {
       return entry->second;
     }
-    const auto image = attach::ElfImage::open(file, file);
+    capture::Module module;
+    module.path = code.mapping.path;
+    module.build_id = code.mapping.build_id;
+    module.file = code.file;
+    const auto image =
+        attach::ElfImage::open(code.file, code.file, find_module_files(module, search_).debug);
     if (!image) {
       return entry->second;
     }
@@ -228,14 +236,16 @@ class UnitFinder {
   std::vector<Name> names_;
   pt::UnitOptions units_;
   std::set<std::pair<int, uint64_t>> known_;
+  const FileSearch& search_;
   std::map<std::string, std::vector<Item>> files_;
 };
 
 }  // namespace
 
 Result<pt::UnitOptions> find_pt_units(const std::vector<std::string>& names,
-                                      const std::vector<PtCode::Mapping>& code) {
-  return UnitFinder().find(names, code);
+                                      const std::vector<PtCode::Mapping>& code,
+                                      const FileSearch& search) {
+  return UnitFinder(search).find(names, code);
 }
 
 }  // namespace tsomon

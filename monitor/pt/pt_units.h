@@ -21,6 +21,7 @@
 namespace tsomon {
 
 Result<pt::UnitOptions> find_pt_units(const std::vector<std::string>& names,
-                                      const std::vector<PtCode::Mapping>& code);
+                                      const std::vector<PtCode::Mapping>& code,
+                                      const FileSearch& search = {});
 
 }  // namespace tsomon

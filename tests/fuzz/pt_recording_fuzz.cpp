@@ -49,14 +49,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   provide_code();
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   PerfOptions options;
-  options.sysroot = "/proc/self/fd";  // no other file of this machine is read
+  FileSearch files;
+  files.sysroot = "/proc/self/fd";  // no other file of this machine is read
   for (const bool units : {false, true}) {
     options.units.clear();
     if (units) {
       options.units.emplace_back("ptwrite:1..2:marked");
     }
     options.assume_memory = options.assume_frames = units;
-    const auto read = read_pt_trace(bytes, options);
+    const auto read = read_pt_trace(bytes, options, files);
     if (!read) {
       continue;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "decoders/pt/memory/trace.h"
 #include "monitor/check/check_input.h"
 #include "monitor/input/load.h"
+#include "monitor/pack/make_pack.h"
 #include "tests/monitor/folder.h"
 #include "tests/pt/traced_programs.h"
 #include "tests/pt/written_recording.h"
@@ -518,4 +520,31 @@ TEST_CASE("perf.data with PT: files that are cut off anywhere, and flipped bits"
     const auto loaded = load_trace(folder.write("flipped", flipped), InputFormat::kPerf);
     CHECK((loaded || !loaded.error().message.empty()));
   }
+}
+
+TEST_CASE("perf.data with PT: a pack has the code that it needs") {
+  const Folder folder;
+  const SteppedRun& run = stepped("queue");
+  const std::string path = folder.write("perf.data", perf_data_of(run, encoded_on(run, 0)));
+  std::string bytes;
+  const auto report = make_pack(path, {}, [&](std::string_view piece) {
+    bytes += piece;
+    return Result<void>();
+  });
+  REQUIRE_MESSAGE(report, report.error().to_string());
+  CHECK(report->missing.empty());
+  CHECK(report->code > 0);
+  const std::string packed = folder.write("pack", bytes);
+  FileSearch nowhere;
+  nowhere.sysroot = "/nonexistent";
+  const auto here = load_trace(path);
+  const auto without = load_trace(path, InputFormat::kAuto, {}, nowhere);
+  const auto from_pack = load_trace(packed, InputFormat::kAuto, {}, nowhere);
+  REQUIRE(here);
+  REQUIRE(without);
+  REQUIRE_MESSAGE(from_pack, from_pack.error().to_string());
+  CHECK(from_pack->format == InputFormat::kPerf);
+  CHECK(from_pack->trace.events.size() == here->trace.events.size());
+  CHECK(from_pack->warnings == here->warnings);
+  CHECK(without->trace.events.size() < here->trace.events.size());
 }
