@@ -36,6 +36,7 @@ std::string_view examples_of(std::string_view command) {
             "  tsomon record -o run.tsomon -- ./program"},
       Entry{"report",
             "  tsomon report run.json --html run.html\n"
+            "  tsomon report run.json --html run.html --source src\n"
             "  tsomon report run.json --junit run.xml --sarif run.sarif"},
       Entry{"run",
             "  tsomon run -- ./program argument\n"

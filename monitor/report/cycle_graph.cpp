@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kMostNodes = 10;
 constexpr size_t kFirstNodes = 6;
+constexpr size_t kMostWaits = 1'000;  // that are followed
 constexpr size_t kBoxHeight = 40;
 constexpr size_t kNodeStep = 84;      // from node to node
 constexpr size_t kBoxLeft = 40;       // room for the way back
@@ -44,7 +45,7 @@ std::vector<GraphNode> graph_nodes(const Finding& finding) {
                         [&](const Wait& wait) { return wait.thread == thread; });
   };
   auto wait = finding.waits.begin();
-  while (wait != finding.waits.end() && nodes.size() < finding.waits.size()) {
+  while (wait != finding.waits.end() && nodes.size() < std::min(finding.waits.size(), kMostWaits)) {
     nodes.push_back({"thread " + wait->thread, wait->place.text, "waits for " + wait->for_what});
     wait = find(wait->held_by);
   }
@@ -72,7 +73,7 @@ std::string cycle_svg(const Finding& finding, const std::string& id) {
   for (const GraphNode& node : nodes) {
     box = std::max({box, std::min(text_width(node.label), kMostNodeText) * kTextWidth + 24,
                     std::min(text_width(node.below), kMostNodeText) * kTextWidth + 24});
-    text = std::max(text, std::min(text_width(node.edge), kMostNodeText + 20) * kTextWidth);
+    text = std::max(text, std::min(text_width(node.edge), kMostNodeText + 60) * kTextWidth);
   }
   const size_t middle = kBoxLeft + std::min<size_t>(box / 2, 60);
   const size_t width = std::max(kBoxLeft + box, middle + 34 + text) + 8;
@@ -105,7 +106,7 @@ std::string cycle_svg(const Finding& finding, const std::string& id) {
       svg += fmt::format(
           "<circle cx=\"{0}\" cy=\"{1}\" r=\"8\"/><text x=\"{0}\" y=\"{2}\">{3}</text>"
           "<text class=\"why\" x=\"{4}\" y=\"{2}\">{5}</text>",
-          middle, at, at + 4, number, middle + 16, clipped(node.edge, kMostNodeText + 20));
+          middle, at, at + 4, number, middle + 16, clipped(node.edge, kMostNodeText + 60));
     }
     svg += "</g>\n";
   }

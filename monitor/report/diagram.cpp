@@ -16,8 +16,10 @@ constexpr size_t kTop = 34;       // of the names of the lanes
 constexpr size_t kRow = 34;       // of a step, in pixels
 constexpr size_t kCharacter = 7;  // of the small monospaced font
 constexpr size_t kMostLabel = 44;
+constexpr size_t kMostName = 20;
 constexpr size_t kLeastLane = 110;
-constexpr size_t kMark = 26;  // of a lane, in front of its labels
+constexpr size_t kAxis = 28;  // of a lane, up to its line
+constexpr size_t kMark = 40;  // of a lane, in front of its labels
 
 // Where the rows that are shown stand; those of the gap stand nowhere.
 class Layout {
@@ -33,6 +35,7 @@ class Layout {
     }
     lanes_ = std::min(diagram.lanes.size(), Diagram::kMostLanes);
     widths_.assign(lanes_, kLeastLane);
+    label_widths_.assign(lanes_, 0);
     for (size_t i = 0; i < count; ++i) {
       if (shown(i)) {
         const Diagram::Row& row = diagram.rows[i];
@@ -41,6 +44,13 @@ class Layout {
         size_t& width = widths_[lane(row.lane)];
         width = std::max(width, kMark + text * kCharacter + 16);
       }
+    }
+    for (const Diagram::Bar& bar : diagram.bars) {
+      label_widths_[lane(bar.lane)] = std::max(
+          label_widths_[lane(bar.lane)], std::min(text_width(bar.name), kMostName) * kCharacter);
+    }
+    for (size_t i = 0; i < lanes_; ++i) {
+      widths_[i] += label_widths_[i];
     }
     for (const size_t width : widths_) {
       lefts_.push_back(width_);
@@ -52,7 +62,7 @@ class Layout {
   uint64_t hidden() const { return back_ - front_ + diagram_.rows_before; }
   size_t lane(size_t lane) const { return std::min(lane, lanes_ - 1); }
   size_t lanes() const { return lanes_; }
-  size_t x(size_t lane_number) const { return lefts_[lane(lane_number)] + 14; }
+  size_t x(size_t lane_number) const { return lefts_[lane(lane_number)] + kAxis; }
   size_t left(size_t lane_number) const { return lefts_[lane_number]; }
   size_t lane_width(size_t lane_number) const { return widths_[lane_number]; }
   size_t y(size_t row) const {
@@ -87,6 +97,7 @@ class Layout {
   size_t lanes_ = 0;
   size_t width_ = 0;
   std::vector<size_t> widths_;
+  std::vector<size_t> label_widths_;  // of the names of units
   std::vector<size_t> lefts_;
 };
 
@@ -114,6 +125,9 @@ std::string bars_svg(const Diagram& diagram, const Layout& layout) {
           "<title>{}</title></rect>\n",
           lane % 6, layout.left(lane) + 3, top, layout.lane_width(lane) - 8,
           layout.y(part->second) + kRow / 2 - 2 - top, clipped(bar.label, 200));
+      svg += fmt::format("<text class=\"name\" x=\"{}\" y=\"{}\">{}</text>\n",
+                         layout.left(lane) + layout.lane_width(lane) - 11, top + 13,
+                         clipped(bar.name, kMostName));
     }
   }
   return svg;
@@ -151,7 +165,7 @@ std::string rows_svg(const Diagram& diagram, const Layout& layout) {
                               ? layout.y(row.issued_at)
                               : (layout.hidden() > 0 ? layout.gap_y() : y - kRow / 2);
       svg += fmt::format("<path class=\"late t{}\" d=\"M{} {}C{} {} {} {} {} {}\"/>", lane % 6, x,
-                         from, x - 14, from + 10, x - 14, y - 10, x, y);
+                         from, x - 11, from + 10, x - 11, y - 10, x, y);
     }
     svg += fmt::format("<g><title>{}{}{}</title>{}", clipped(row.label, 200),
                        row.below.empty() ? "" : ", ", clipped(row.below, 300),
@@ -186,7 +200,7 @@ std::string arrows_svg(const Diagram& diagram, const Layout& layout, const std::
     const double x2 = static_cast<double>(layout.x(to_lane));
     const double y1 = static_cast<double>(layout.y(arrow.from));
     const double y2 = static_cast<double>(layout.y(arrow.to));
-    const double bend = from_lane == to_lane ? -13 : 0;  // beside the lane
+    const double bend = from_lane == to_lane ? -22 : 0;  // beside the lane
     const double length = std::max(std::hypot(x2 - x1, y2 - y1), 1.0);
     const double rest = bend == 0 ? 8 / length : 0;  // room for the marks
     const double ax = x1 + (x2 - x1) * rest;

@@ -34,6 +34,7 @@ struct Diagram {
     size_t first = 0;  // rows
     size_t last = 0;
     std::string label;
+    std::string name;  // short
   };
   struct Arrow {
     size_t from = 0;  // rows

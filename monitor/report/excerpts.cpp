@@ -8,6 +8,7 @@
 
 #include "monitor/report/diagram.h"
 #include "monitor/report/render.h"
+#include "monitor/report/timeline.h"
 
 namespace tsomon::report {
 namespace {
@@ -51,9 +52,9 @@ class MarkedFiles {
 
 MarkedFiles marked_files(const Finding& finding) {
   MarkedFiles files;
-  const Threads threads(finding);
+  const std::vector<std::string> lanes = lanes_of(finding);
   for (const Access& access : finding.accesses) {
-    files.add(access.place, threads.number(access.thread),
+    files.add(access.place, lane_of(lanes, access.thread),
               fmt::format("{} #{} {}", access.thread, access.event, access.what));
   }
   for (const Place& place : finding.places) {
@@ -127,7 +128,8 @@ std::string excerpts_html(const Finding& finding, SourceFolders* folders) {
     const SourceFolders::File* const file = folders->find(name);
     if (file == nullptr) {
       html += fmt::format(
-          "<p class=\"note\">No file under the folders of --source is alone in fitting {}.</p>\n",
+          "<p class=\"note\">{}: under the folders of --source there is no such file, or several "
+          "fit.</p>\n",
           clipped(name, 300));
       continue;
     }

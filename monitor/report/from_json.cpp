@@ -1,6 +1,8 @@
 #include "monitor/report/from_json.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -142,6 +144,7 @@ std::string property_rule(const std::string& property) {
 
 // The order of a predicted execution, by whose turn it is.
 void add_turns(const Json& object, Finding* finding) {
+  constexpr size_t kMostTurns = 200;  // `predict` lists fewer
   finding->turns_before = number_of(object, "turns_before");
   for_each_object(array_of(object, "turns"), [&](const Json& each) {
     Turn turn;
@@ -149,8 +152,20 @@ void add_turns(const Json& object, Finding* finding) {
     turn.commit = each.contains("commit");
     turn.first = number_of(each, turn.commit ? "commit" : "first");
     turn.last = turn.commit ? turn.first : std::max(turn.first, number_of(each, "last"));
-    finding->turns.push_back(std::move(turn));
+    if (finding->turns.size() < kMostTurns) {
+      finding->turns.push_back(std::move(turn));
+    }
   });
+}
+
+// "lock forks+0x28" of "acquire forks+0x28".
+std::string lock_text(const std::string& what) {
+  for (const std::string_view begin : {"acquire shared ", "acquire "}) {
+    if (what.rfind(begin, 0) == 0) {
+      return "lock " + what.substr(begin.size());
+    }
+  }
+  return what;
 }
 
 // Each waits for what the next one has; a lost notification is waited for by one thread.
@@ -169,20 +184,27 @@ void add_waits(const Json& object, Finding* finding) {
     wait.thread = access->thread;
     wait.event = access->event;
     wait.place = access->place;
-    wait.for_what = lost ? "a notification" : access->what;
+    wait.for_what = lost ? "a notification" : lock_text(access->what);
     if (i < holders.size() && i < held_at.size() && i < threads.size()) {
-      wait.held_by = threads[i];
-      wait.held_since = fmt::format("#{} {}", number_of(holders[i]), held_at[i]);
+      const std::string since = fmt::format("#{} {}", number_of(holders[i]), held_at[i]);
+      if (lost) {
+        wait.for_what += fmt::format(", which {} gave too early: {}", threads[i], since);
+      } else {
+        wait.held_by = threads[i];
+        wait.held_since = since;
+      }
     }
     finding->waits.push_back(std::move(wait));
     ++i;
   }
-  for (const Wait& wait : std::vector<Wait>(lost ? std::vector<Wait>() : finding->waits)) {
-    for (Wait& holder : finding->waits) {
-      if (holder.thread == wait.held_by) {
-        holder.holds.push_back(wait.for_what + " since " + wait.held_since);
-      }
+  std::unordered_map<std::string, std::vector<std::string>> held;
+  for (const Wait& wait : finding->waits) {
+    if (!wait.held_by.empty()) {
+      held[wait.held_by].push_back(wait.for_what + " since " + wait.held_since);
     }
+  }
+  for (Wait& wait : finding->waits) {
+    wait.holds = std::exchange(held[wait.thread], {});  // each waits once
   }
 }
 

@@ -173,8 +173,10 @@ std::string facts_html(const Finding& finding) {
 
 std::string details_html(const Finding& finding) {
   std::string html;
-  for (size_t i = 0; i < finding.details.size(); ++i) {
-    if (i == kMostDetails) {
+  // What the table of a deadlock says is not said again.
+  const size_t first = finding.verdict == "definite" ? finding.waits.size() : 0;
+  for (size_t i = first; i < finding.details.size(); ++i) {
+    if (i == first + kMostDetails) {
       html += fmt::format("<p>... and {} more</p>\n", finding.details.size() - i);
       break;
     }
@@ -266,8 +268,8 @@ std::string judged_html(const Judged& judged) {
   std::string counters;
   for (const auto& [name, number] : judged.counters) {
     if (number > 0) {
-      counters += fmt::format("{}{} {}", counters.empty() ? "" : ", ", number,
-                              name == "lost_events" ? "lost events" : name);
+      counters += fmt::format("{}{} {}", counters.empty() ? "" : ", ",
+                              name == "lost_events" ? "lost events" : name, number);
     }
   }
   return fmt::format(

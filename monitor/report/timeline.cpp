@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <string_view>
+#include <tuple>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -17,6 +19,11 @@ struct EventRows {
   size_t issue = Diagram::kNone;
   size_t commit = Diagram::kNone;
 };
+
+// T2 comes before T10.
+bool lane_before(const std::string& a, const std::string& b) {
+  return std::tuple(a.size(), std::string_view(a)) < std::tuple(b.size(), std::string_view(b));
+}
 
 std::set<uint64_t> cycle_events(const Finding& finding) {
   std::set<uint64_t> events;
@@ -39,11 +46,11 @@ size_t edge_row(const std::unordered_map<uint64_t, EventRows>& rows, uint64_t ev
 }
 
 Diagram witness_diagram(const Finding& finding) {
-  const Threads threads(finding);
+  const std::vector<std::string> lanes = lanes_of(finding);
   const std::set<uint64_t> on_cycle = cycle_events(finding);
   const std::vector<size_t> units = units_of(finding);
   Diagram diagram;
-  diagram.lanes = threads.names();
+  diagram.lanes = lanes;
   std::unordered_map<uint64_t, EventRows> rows;
   std::vector<std::pair<size_t, size_t>> bars(finding.cycle.size(),
                                               {Diagram::kNone, Diagram::kNone});
@@ -57,7 +64,7 @@ Diagram witness_diagram(const Finding& finding) {
     const Access& access = *finding.access(step.event);
     const size_t at = diagram.rows.size();
     Diagram::Row row;
-    row.lane = threads.number(access.thread);
+    row.lane = lane_of(lanes, access.thread);
     row.label =
         step.commit ? fmt::format("#{} takes effect", access.event) : step_text(access, step);
     row.below = access.place.text;
@@ -86,8 +93,9 @@ Diagram witness_diagram(const Finding& finding) {
     if (bars[i].first != Diagram::kNone) {
       const Unit& unit = finding.cycle[i];
       diagram.bars.push_back(
-          {threads.number(unit.thread), bars[i].first, bars[i].second,
-           fmt::format("{}, #{} to #{}", unit_words(unit), unit.first, unit.last)});
+          {lane_of(lanes, unit.thread), bars[i].first, bars[i].second,
+           fmt::format("{}, #{} to #{}", unit_words(unit), unit.first, unit.last),
+           unit.label.empty() ? "unit" : unit.label});
     }
   }
   for (size_t i = 0; i < finding.cycle.size(); ++i) {
@@ -163,8 +171,7 @@ Diagram schedule_diagram(const Finding& finding, const std::vector<Entry>& entri
   diagram.rows_before = finding.turns_before;
   for (const Entry& entry : entries) {
     Diagram::Row row;
-    row.lane =
-        static_cast<size_t>(std::find(lanes.begin(), lanes.end(), entry.thread) - lanes.begin());
+    row.lane = lane_of(lanes, entry.thread);
     if (entry.access != nullptr) {
       row.label = (entry.blocked && !recorded ? "waits: " : "") +
                   step_text(*entry.access, {entry.access->event, false});
@@ -192,15 +199,7 @@ std::vector<Diagram> prediction_diagrams(const Finding& finding) {
   if (predicted.empty() || finding.turns.empty()) {
     return {witness_diagram(finding)};
   }
-  std::vector<std::string> lanes;
-  for (const Entry& entry : predicted) {
-    if (std::find(lanes.begin(), lanes.end(), entry.thread) == lanes.end()) {
-      lanes.push_back(entry.thread);
-    }
-  }
-  std::sort(lanes.begin(), lanes.end(), [](const std::string& a, const std::string& b) {
-    return std::pair(a.size(), std::string_view(a)) < std::pair(b.size(), std::string_view(b));
-  });
+  const std::vector<std::string> lanes = lanes_of(finding);
   std::vector<Entry> recorded;
   std::copy_if(predicted.begin(), predicted.end(), std::back_inserter(recorded),
                [](const Entry& entry) { return !entry.commit; });
@@ -267,6 +266,21 @@ Diagram explored_diagram(const Finding& finding) {
 }
 
 }  // namespace
+
+std::vector<std::string> lanes_of(const Finding& finding) {
+  std::vector<std::string> lanes = Threads(finding).names();
+  for (const Turn& turn : finding.turns) {
+    lanes.push_back(turn.thread);
+  }
+  std::sort(lanes.begin(), lanes.end(), lane_before);
+  lanes.erase(std::unique(lanes.begin(), lanes.end()), lanes.end());
+  return lanes;
+}
+
+size_t lane_of(const std::vector<std::string>& lanes, const std::string& thread) {
+  return static_cast<size_t>(std::lower_bound(lanes.begin(), lanes.end(), thread, lane_before) -
+                             lanes.begin());
+}
 
 std::string unit_words(const Unit& unit) {
   return fmt::format("{} of {}",

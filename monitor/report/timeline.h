@@ -17,6 +17,11 @@ namespace tsomon::report {
 // One after the other, or side by side; none: the finding has nothing in order.
 std::vector<Diagram> diagrams_of(const Finding& finding);
 
+// Threads of the accesses, the cycle and the turns, by name: lanes, and colours, of all pictures of a finding.
+std::vector<std::string> lanes_of(const Finding& finding);
+// Of one of them.
+size_t lane_of(const std::vector<std::string>& lanes, const std::string& thread);
+
 // "#3 overwritten by #9, conflict in the order of the trace": the edge that leaves a unit of the cycle.
 std::string edge_words(const Finding& finding, const Unit& unit);
 // "unit take of T1", "an access of T2".
