@@ -40,7 +40,7 @@ std::string_view examples_of(std::string_view command) {
             "  tsomon record -- ./program argument              # writes capture.tsomon\n"
             "  tsomon record -o run.tsomon -- ./program"},
       Entry{"report",
-            "  tsomon report run.json --html run.html\n"
+            "  tsomon report run.json --html run.html --source src\n"
             "  tsomon report run.json --junit run.xml --sarif run.sarif\n"
             "  tsomon report run.json --perfetto run.pftrace"},
       Entry{"run",

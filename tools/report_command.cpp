@@ -37,6 +37,7 @@ constexpr size_t kBeginning = 64 * 1024;  // bytes that are looked at for what a
 struct ReportArguments {
   std::vector<std::string> files;
   std::string html;
+  std::vector<std::string> sources;
   std::string perfetto;
   std::string sarif;
   std::string dot;
@@ -178,6 +179,16 @@ int run_report(const ReportArguments& options) {
       }
     }
   }
+  for (const std::string& folder : options.sources) {
+    std::error_code none;
+    if (options.html.empty() || !std::filesystem::is_directory(folder, none)) {
+      return refuse_input({ErrorKind::kUsage,
+                           folder,
+                           {},
+                           options.html.empty() ? "--source is for --html"
+                                                : "expected a folder for --source, found none"});
+    }
+  }
   report::Results results;
   int status = kExitClean;
   for (const std::string& file : options.files) {
@@ -192,7 +203,9 @@ int run_report(const ReportArguments& options) {
     status = worse(status, write_report(file, [&](std::ostream& out) { writer(results, out); }));
   };
   write(any ? "" : "-", report::write_text);
-  write(options.html, report::write_html);
+  write(options.html, [&options](const report::Results& found, std::ostream& out) {
+    report::write_html(found, options.sources, out);
+  });
   write(options.perfetto,
         is_protobuf_name(options.perfetto) ? report::write_perfetto_trace : report::write_perfetto);
   write(options.sarif, [](const report::Results& found, std::ostream& out) {
@@ -221,6 +234,12 @@ void add_report_command(CLI::App& app, int& exit_status) {
     command->add_option(name, file, what)->option_text("F");
   };
   add("--html", options->html, "A page that needs nothing else");
+  command
+      ->add_option("--source", options->sources,
+                   "A folder of source files: the page quotes lines of those that the results\n"
+                   "name. May be repeated; no source file is read from elsewhere")
+      ->option_text("DIR")
+      ->allow_extra_args(false);
   add("--perfetto", options->perfetto,
       "A trace for Perfetto and chrome://tracing: the witness of each finding, step by step;\n"
       "in JSON, or in Perfetto's protobuf where F ends in .pftrace or .perfetto-trace");

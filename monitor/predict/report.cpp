@@ -10,6 +10,7 @@
 #include "monitor/findings/reported_cycle.h"
 #include "monitor/findings/result_json.h"
 #include "monitor/predict/predict.h"
+#include "monitor/predict/turns.h"
 #include "offline/predict/block_names.h"
 #include "tso/support/printable.h"
 #include "tso/support/work.h"
@@ -41,44 +42,6 @@ ReportedAccess access_of(const Prediction& prediction, uint32_t event) {
   Event there = trace.events[event];
   there.address = predict::BlockNames::place(there.address);
   return reported_access(prediction.line(event), there, trace.symbols, prediction.names);
-}
-
-// The store was issued before, and this is not right after that.
-bool late_commit(const std::vector<uint32_t>& witness, size_t at) {
-  return (witness[at] & predict::kCommit) != 0 &&
-         (at == 0 || witness[at - 1] != (witness[at] & ~predict::kCommit));
-}
-
-// "T1 #0..#4, T2 #5..#9": whose events follow each other. Commits that come late are turns.
-std::string schedule_text(const Prediction& prediction, const std::vector<uint32_t>& witness) {
-  constexpr size_t kShown = 6;
-  const Trace& trace = prediction.trace;
-  const auto event = [&](size_t at) { return witness[at] & ~predict::kCommit; };
-  std::vector<std::string> turns;
-  for (size_t at = 0; at < witness.size();) {
-    const ThreadId thread = trace.events[event(at)].thread;
-    const bool late = late_commit(witness, at);
-    size_t end = at + 1;
-    while (!late && end < witness.size() && trace.events[event(end)].thread == thread &&
-           !late_commit(witness, end)) {
-      ++end;
-    }
-    const uint64_t first = prediction.line(event(at));
-    const uint64_t last = prediction.line(event(end - 1));
-    const std::string name =
-        reported_access(first, trace.events[event(at)], trace.symbols, {}).thread;
-    turns.push_back(late            ? fmt::format("{} commits #{}", name, first)
-                    : first == last ? fmt::format("{} #{}", name, first)
-                                    : fmt::format("{} #{}..#{}", name, first, last));
-    at = end;
-  }
-  std::string text;
-  const size_t skipped = turns.size() > kShown ? turns.size() - kShown : 0;
-  if (skipped > 0) {
-    text = fmt::format("... {} turns, then ", skipped);
-  }
-  return text + fmt::format("{}", fmt::join(turns.begin() + static_cast<ptrdiff_t>(skipped),
-                                            turns.end(), ", "));
 }
 
 // "as in the input T1 up to #4, T2 up to #9, then T1 #7, T2 #12".
@@ -161,6 +124,7 @@ nlohmann::ordered_json entry_json(const Prediction& prediction, const std::vecto
         {"tail", prediction.asked.store_buffers ? steps_json(prediction, brief.tail)
                                                 : nlohmann::ordered_json(lines(brief.tail))}};
   }
+  add_turns(prediction, witness.empty() ? brief.tail : witness, &entry);
   return entry;
 }
 
@@ -451,10 +415,16 @@ ListedJson prediction_json(const std::string& file, const Prediction& prediction
     auto entry =
         entry_json(prediction, deadlock.requests, deadlock.tier, deadlock.witness, deadlock.brief);
     std::vector<uint64_t> holders;
-    for (const uint32_t event : deadlock.holders) {
-      holders.push_back(prediction.line(event));
+    std::vector<std::string> threads;
+    std::vector<std::string> locations;
+    for (const ReportedAccess& holder : reported_of(prediction, deadlock.holders)) {
+      holders.push_back(holder.index);
+      threads.push_back(holder.thread);
+      locations.push_back(holder.place.text);
     }
     entry["holders"] = std::move(holders);
+    entry["holder_threads"] = std::move(threads);
+    entry["holder_locations"] = std::move(locations);
     entry["kind"] =
         deadlock.kind == predict::DeadlockKind::kCircle ? "circle" : "lost-notification";
     deadlock_list.add(marked(prediction, deadlock, std::move(entry), &listing));

@@ -1,8 +1,10 @@
 #include "monitor/process/source_lines.h"
 
-#include <fcntl.h>
+#include <utility>
+
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "monitor/process/source_file.h"
 
 namespace tsomon {
 namespace {
@@ -18,27 +20,8 @@ std::string contents(const std::string& path, const std::string& module) {
   if (path.empty() || path[0] != '/' || ::stat(module.c_str(), &of_module) != 0) {
     return {};
   }
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-  if (descriptor < 0) {
-    return {};
-  }
-  std::string text;
-  if (::fstat(descriptor, &of_file) == 0 && S_ISREG(of_file.st_mode) &&
-      !is_newer(of_file.st_mtim, of_module.st_mtim) &&
-      of_file.st_size <= static_cast<off_t>(SourceLines::kMostBytes)) {
-    text.resize(static_cast<size_t>(of_file.st_size));
-    size_t have = 0;
-    while (have < text.size()) {
-      const ssize_t got = ::read(descriptor, text.data() + have, text.size() - have);
-      if (got <= 0) {
-        break;
-      }
-      have += static_cast<size_t>(got);
-    }
-    text.resize(have);
-  }
-  ::close(descriptor);
-  return text;
+  auto text = read_source_file(path, SourceLines::kMostBytes, LastLink::kFollow, &of_file);
+  return text && !is_newer(of_file.st_mtim, of_module.st_mtim) ? std::move(*text) : std::string();
 }
 
 // Relative names are of the folder that the compiler ran in.

@@ -36,9 +36,9 @@ void write_judged(const Judged& judged, std::ostream& out) {
 }
 
 void write_finding(const Finding& finding, std::ostream& out) {
-  out << fmt::format("  <testcase classname=\"{}\" name=\"{}{}\"", markup(finding.rule),
-                     markup(finding.headline),
-                     finding.fingerprint.empty() ? "" : " " + markup(finding.fingerprint));
+  out << fmt::format(
+      "  <testcase classname=\"{}\" name=\"{}{}\"", markup(finding.rule), markup(finding.headline),
+      finding.fingerprint.empty() ? "" : fmt::format(" {}", markup(finding.fingerprint)));
   if (const Place* const place = finding.place(); place != nullptr && !place->file.empty()) {
     out << fmt::format(" file=\"{}\" line=\"{}\"", markup(place->file), place->line);
   }

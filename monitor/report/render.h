@@ -26,7 +26,9 @@
 namespace tsomon::report {
 
 void write_text(const Results& results, std::ostream& out);
-void write_html(const Results& results, std::ostream& out);
+// `sources`: folders of source files that are quoted (source_folders.h). A page of many findings shows less of each, and
+// ends at some 20 MB; it says what it leaves out.
+void write_html(const Results& results, const std::vector<std::string>& sources, std::ostream& out);
 // `version`: of tsomon.
 void write_sarif(const Results& results, std::string_view version, std::ostream& out);
 void write_perfetto(const Results& results, std::ostream& out);        // JSON

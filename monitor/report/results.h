@@ -33,6 +33,10 @@ struct Access {
   uint64_t event = 0;
   std::string thread;
   std::string what;  // "store counter = 1"
+  std::string operation;
+  std::string variable;  // its name, without the place in it; empty: it has none
+  std::string read;      // values; empty: not known
+  std::string written;
   Place place;
   std::vector<Place> called_from;  // the innermost first
 };
@@ -45,12 +49,32 @@ struct Unit {
   bool is_unit = true;  // false: an event of its own
   uint64_t from = 0;    // the events that lead to the next unit of the cycle
   uint64_t to = 0;
-  std::string reason;
+  std::string edge;    // as in docs/formats/json.md
+  std::string reason;  // the same in words
 };
 
 struct Step {
   uint64_t event = 0;
   bool commit = false;  // of a store that was issued before
+};
+
+// What a thread does of a predicted execution before another one goes on.
+struct Turn {
+  std::string thread;
+  uint64_t first = 0;  // events
+  uint64_t last = 0;
+  bool commit = false;  // of the store `first`, late
+};
+
+// A thread that waits for ever.
+struct Wait {
+  std::string thread;
+  std::vector<std::string> holds;
+  std::string for_what;
+  std::string held_by;     // threads; empty: not known
+  std::string held_since;  // "#7 a.cpp:3", or empty
+  uint64_t event = 0;
+  Place place;
 };
 
 struct Finding {
@@ -59,11 +83,15 @@ struct Finding {
   std::string headline;
   std::string fingerprint;
   std::string repair;
-  std::string replay;                // a schedule, or empty
+  std::string replay;                // for `--replay`, or empty
+  std::string schedule;              // that was explored, or empty
   std::vector<std::string> details;  // lines
   std::vector<Unit> cycle;
   std::vector<Access> accesses;     // by event
   std::vector<Step> witness;        // of the accesses; empty: not known
+  std::vector<Turn> turns;          // of a prediction; empty: not known
+  uint64_t turns_before = 0;        // that are not listed
+  std::vector<Wait> waits;          // of a deadlock
   std::vector<Place> places;        // where there are no accesses
   std::vector<std::string> inputs;  // the first ones that have it
   uint64_t times = 1;
@@ -83,6 +111,7 @@ struct Judged {
   std::string verdict;   // empty: it was not judged
   bool complete = true;
   uint64_t findings = 0;
+  std::vector<std::pair<std::string, uint64_t>> counters;  // those of the object, by name
   std::vector<std::string> notes;
 };
 

@@ -210,7 +210,7 @@ TEST_CASE("a fingerprint does not depend on where the cycle begins") {
 TEST_CASE("places of code are build-id, function and line") {
   ReportedCycle cycle;
   ReportedAccess access;
-  access.place = {"f a.cpp:3", "/bin/a", "beef", "f", "/src/a.cpp", 3, 0x1004, {}, {}};
+  access.place = {"f a.cpp:3", "/bin/a", "", "beef", "f", "/src/a.cpp", 3, 0x1004, {}, {}};
   access.operand = "0x10+4";
   access.address = 0x10;
   cycle.accesses = {access};
