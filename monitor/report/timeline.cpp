@@ -66,7 +66,7 @@ Diagram witness_diagram(const Finding& finding) {
     Diagram::Row row;
     row.lane = lane_of(lanes, access.thread);
     row.label =
-        step.commit ? fmt::format("#{} takes effect", access.event) : step_text(access, step);
+        step.commit ? fmt::format("#{} commits", access.event) : step_text(access, step);
     row.below = access.place.text;
     row.marked = on_cycle.count(access.event) != 0;
     EventRows& known = rows[access.event];
@@ -179,7 +179,7 @@ Diagram schedule_diagram(const Finding& finding, const std::vector<Entry>& entri
       row.marked = true;
     } else if (entry.commit) {
       row.mark = Diagram::Mark::kCommit;
-      row.label = fmt::format("#{} takes effect", entry.first);
+      row.label = fmt::format("#{} commits", entry.first);
     } else {
       row.mark = Diagram::Mark::kTurn;
       row.label = entry.first == entry.last ? fmt::format("#{}", entry.first)

@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   std::ostringstream others;
   write_text(results, others);
-  write_html(results, others);
+  write_html(results, {}, others);
   write_dot(results, others);
   write_perfetto_trace(results, others);
   if (others.str().empty()) {

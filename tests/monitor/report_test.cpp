@@ -227,10 +227,11 @@ TEST_CASE(
 
 TEST_CASE("HTML and DOT: names from outside stay names") {
   const Results results = read(violation("<script>alert(1)</script>"));
-  const std::string html = written(write_html, results);
-  CHECK(html.find("<script>") == std::string::npos);
+  const std::string html =
+      written([](const Results& found, std::ostream& out) { write_html(found, {}, out); }, results);
+  CHECK(html.find("<script>alert") == std::string::npos);
   CHECK(html.find("&lt;inc&gt; &quot;a&quot;") != std::string::npos);
-  CHECK(html.find("commit of store counter = 1") != std::string::npos);
+  CHECK(html.find("#3 store counter = 1") != std::string::npos);
   CHECK(html.find("unit inc atomic") != std::string::npos);
   const std::string dot = written(write_dot, results);
   CHECK(dot.find("<inc> \\\"a\\\" of T1\\l") != std::string::npos);
