@@ -65,8 +65,7 @@ Diagram witness_diagram(const Finding& finding) {
     const size_t at = diagram.rows.size();
     Diagram::Row row;
     row.lane = lane_of(lanes, access.thread);
-    row.label =
-        step.commit ? fmt::format("#{} commits", access.event) : step_text(access, step);
+    row.label = step.commit ? fmt::format("#{} commits", access.event) : step_text(access, step);
     row.below = access.place.text;
     row.marked = on_cycle.count(access.event) != 0;
     EventRows& known = rows[access.event];
