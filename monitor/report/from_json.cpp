@@ -368,9 +368,7 @@ Finding exploration_of(const Json& object) {
   const std::string said = text_of(object, "text");
   finding.headline = rule_of(finding.rule).name + (said.empty() ? "" : ": " + said);
   for (const std::string& text : texts_of(array_of(object, "locations"))) {
-    const size_t space = text.find(' ');  // "read explore.cpp:33": what was done there
-    Place place = place_of(space == std::string::npos ? text : text.substr(space + 1));
-    place.text = text;
+    Place place = place_of(text);
     finding.places.push_back(std::move(place));
   }
   for (const std::string& operation : texts_of(array_of(object, "history"))) {
