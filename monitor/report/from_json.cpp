@@ -146,6 +146,18 @@ std::string property_rule(const std::string& property) {
 void add_turns(const Json& object, Finding* finding) {
   constexpr size_t kMostTurns = 200;  // `predict` lists fewer
   finding->turns_before = number_of(object, "turns_before");
+  finding->turns_in_part = object.contains("short_witness");
+  if (finding->turns_in_part && object["short_witness"].is_object()) {
+    std::vector<std::string> last;
+    for (const Json& event : array_of(object["short_witness"], "last")) {
+      last.push_back(fmt::format("#{}", number_of(event)));
+    }
+    if (!last.empty()) {
+      finding->details.push_back(
+          fmt::format("before these turns all is as in the recording, for each thread up to its {}",
+                      fmt::join(last, ", ")));
+    }
+  }
   for_each_object(array_of(object, "turns"), [&](const Json& each) {
     Turn turn;
     turn.thread = text_of(each, "thread");
