@@ -207,6 +207,9 @@ std::string arrows_svg(const Diagram& diagram, const Layout& layout, const std::
     const double ay = y1 + (y2 - y1) * rest + (bend != 0 ? 6 : 0);
     const double bx = x2 - (x2 - x1) * rest;
     const double by = y2 - (y2 - y1) * rest - (bend != 0 ? 7 : 0);
+    // Within a lane it bends beside it; across lanes it leaves and arrives level.
+    const double across = bend == 0 ? (bx - ax) / 2 : bend;
+    const double down = bend == 0 ? 0 : (by - ay) / 4;
     const double mx = (x1 + x2) / 2 + bend * 0.75;
     const double my = (y1 + y2) / 2;
     svg += fmt::format(
@@ -214,8 +217,8 @@ std::string arrows_svg(const Diagram& diagram, const Layout& layout, const std::
         "d=\"M{:.0f} {:.0f}C{:.0f} {:.0f} {:.0f} {:.0f} {:.0f} {:.0f}\"/>"
         "<circle cx=\"{:.0f}\" cy=\"{:.0f}\" r=\"8\"/><text x=\"{:.0f}\" y=\"{:.0f}\">{}</text>"
         "</g>\n",
-        clipped(arrow.label, 300), id, ax, ay, ax + bend, ay + (by - ay) / 4, bx + bend,
-        by - (by - ay) / 4, bx, by, mx, my, mx, my + 4, arrow.number);
+        clipped(arrow.label, 300), id, ax, ay, ax + across, ay + down,
+        bx + (bend == 0 ? -across : across), by - down, bx, by, mx, my, mx, my + 4, arrow.number);
   }
   return svg;
 }

@@ -146,6 +146,18 @@ std::string property_rule(const std::string& property) {
 void add_turns(const Json& object, Finding* finding) {
   constexpr size_t kMostTurns = 200;  // `predict` lists fewer
   finding->turns_before = number_of(object, "turns_before");
+  finding->turns_in_part = object.contains("short_witness");
+  if (finding->turns_in_part && object["short_witness"].is_object()) {
+    std::vector<std::string> last;
+    for (const Json& event : array_of(object["short_witness"], "last")) {
+      last.push_back(fmt::format("#{}", number_of(event)));
+    }
+    if (!last.empty()) {
+      finding->details.push_back(
+          fmt::format("before these turns all is as in the recording, for each thread up to its {}",
+                      fmt::join(last, ", ")));
+    }
+  }
   for_each_object(array_of(object, "turns"), [&](const Json& each) {
     Turn turn;
     turn.thread = text_of(each, "thread");
@@ -368,9 +380,7 @@ Finding exploration_of(const Json& object) {
   const std::string said = text_of(object, "text");
   finding.headline = rule_of(finding.rule).name + (said.empty() ? "" : ": " + said);
   for (const std::string& text : texts_of(array_of(object, "locations"))) {
-    const size_t space = text.find(' ');  // "read explore.cpp:33": what was done there
-    Place place = place_of(space == std::string::npos ? text : text.substr(space + 1));
-    place.text = text;
+    Place place = place_of(text);
     finding.places.push_back(std::move(place));
   }
   for (const std::string& operation : texts_of(array_of(object, "history"))) {

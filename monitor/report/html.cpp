@@ -93,18 +93,17 @@ std::string cycle_html(const Finding& finding) {
 }
 
 // Of each access once: where, and from where.
-std::string accesses_html(const Finding& finding) {
+std::string accesses_html(const Finding& finding, size_t most_rows) {
   if (finding.accesses.empty() || !finding.waits.empty()) {
     return {};
   }
-  constexpr size_t kMostRows = 60;
   std::string html =
       "<h4>Accesses</h4>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
       "aria-label=\"Accesses\"><table><tr><th scope=\"col\">thread</th><th "
       "scope=\"col\">access</th>"
       "<th scope=\"col\">where</th></tr>\n";
   for (size_t i = 0; i < finding.accesses.size(); ++i) {
-    if (i == kMostRows) {
+    if (i == most_rows) {
       html += fmt::format("<tr><td colspan=\"3\">... and {} more</td></tr>\n",
                           finding.accesses.size() - i);
       break;
@@ -350,8 +349,9 @@ void Page::finding(const Group& group, size_t member, bool open) {
       number, rule_of(finding.rule).id, verdict_class(finding), clipped(group.name, kMostText),
       open ? " open" : "", summary_html(number, finding), rule_of(finding.rule).help);
   html += waits_html(finding);
+  const size_t rows = rows_of_many(results_.findings().size());
   if (bytes_ < kPictureBytes) {
-    html += pictures_html(number, finding, rows_of_many(results_.findings().size()));
+    html += pictures_html(number, finding, rows);
   } else {
     html += "<p class=\"note\">Pictures and source lines are left out: the page is large.</p>\n";
   }
@@ -359,7 +359,7 @@ void Page::finding(const Group& group, size_t member, bool open) {
   if (bytes_ < kPictureBytes) {
     html += excerpts_html(finding, &folders_);
   }
-  html += accesses_html(finding) + details_html(finding) + facts_html(finding);
+  html += accesses_html(finding, rows) + details_html(finding) + facts_html(finding);
   put(html + "</div></details>\n");
 }
 

@@ -13,7 +13,7 @@ body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 90em; pa
 h1 { font-size: 1.5em; margin: .3em 0 } h2, h3 { font-size: 1.08em; margin: 0; display: inline; overflow-wrap: anywhere } h4 { margin: 1.2em 0 .3em; font-size: 1em }
 code, pre { font-family: ui-monospace, monospace; font-size: .92em; overflow-wrap: anywhere }
 a { color: var(--link) } .soft, .note, .place { color: var(--soft) } .note { margin: .3em 0 }
-table { border-collapse: collapse; margin: .5em 0 } th, td { border: 1px solid var(--line); padding: .25em .6em; text-align: left; vertical-align: top; overflow-wrap: anywhere }
+table { border-collapse: collapse; margin: .5em 0 } th, td { border: 1px solid var(--line); padding: .25em .6em; text-align: left; vertical-align: top; overflow-wrap: break-word }
 th { background: var(--box); font-weight: 600 } caption { text-align: left; color: var(--soft); font-size: .9em; overflow-wrap: anywhere }
 .counts { display: flex; flex-wrap: wrap; gap: .6em; padding: 0; margin: .6em 0; list-style: none }
 .counts li { border: 1px solid var(--line); border-radius: 6px; padding: .2em .8em; background: var(--box) } .counts b { font-size: 1.15em }

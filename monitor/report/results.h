@@ -91,6 +91,7 @@ struct Finding {
   std::vector<Step> witness;        // of the accesses; empty: not known
   std::vector<Turn> turns;          // of a prediction; empty: not known
   uint64_t turns_before = 0;        // that are not listed
+  bool turns_in_part = false;       // what comes before them is not known turn by turn
   std::vector<Wait> waits;          // of a deadlock
   std::vector<Place> places;        // where there are no accesses
   std::vector<std::string> inputs;  // the first ones that have it

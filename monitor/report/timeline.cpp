@@ -154,7 +154,7 @@ std::vector<Entry> entries_of(const Finding& finding) {
   }
   for (const Access& access : finding.accesses) {
     if (seen.count(access.event) == 0 &&
-        (finding.turns_before == 0 || finding.rule == "deadlock")) {
+        ((finding.turns_before == 0 && !finding.turns_in_part) || finding.rule == "deadlock")) {
       entries.push_back(
           {access.thread, access.event, access.event, false, &access, finding.rule == "deadlock"});
     }
