@@ -153,7 +153,7 @@ class Packing {
     for (const auto& [text, place] : places) {
       used_.insert(place.module);
       if (!place.file.empty() && place.line > 0) {
-        files.emplace(place.file, &place);
+        files.emplace(source_path(place), &place);
       }
     }
     uint64_t left = PackedFiles::kMostSourceBytes;

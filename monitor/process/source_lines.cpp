@@ -24,25 +24,24 @@ std::string contents(const std::string& path, const std::string& module) {
   return text && !is_newer(of_file.st_mtim, of_module.st_mtim) ? std::move(*text) : std::string();
 }
 
-// Relative names are of the folder that the compiler ran in.
-std::string path_of(const SourcePlace& place) {
+}  // namespace
+
+std::string source_path(const SourcePlace& place) {
   return place.file.empty() || place.file[0] == '/' ? place.file : place.folder + "/" + place.file;
 }
-
-}  // namespace
 
 std::string source_text(const SourcePlace& place) {
   if (place.source != nullptr) {
     return *place.source;
   }
-  return contents(path_of(place), place.code.empty() ? place.module : place.code);
+  return contents(source_path(place), place.code.empty() ? place.module : place.code);
 }
 
 std::string SourceLines::line(const SourcePlace& place) {
   if (place.file.empty() || place.line <= 0 || place.module.empty()) {
     return {};
   }
-  const std::string path = path_of(place);
+  const std::string path = source_path(place);
   auto known = files_.find(path);
   if (place.source == nullptr && known == files_.end()) {
     if (files_.size() == kMostFiles) {

@@ -17,6 +17,8 @@
 
 namespace tsomon {
 
+// Its name: relative ones are of the folder that the compiler ran in.
+std::string source_path(const SourcePlace& place);
 // The file that a place is in, by these rules. Empty: it cannot be read, is too large, or is newer than what was built from it.
 std::string source_text(const SourcePlace& place);
 

@@ -23,6 +23,7 @@
 #include "monitor/process/elf_image.h"
 #include "monitor/process/module_files.h"
 #include "monitor/process/packed_files.h"
+#include "monitor/process/source_lines.h"
 #include "tso/support/open_file.h"
 
 namespace tsomon {
@@ -462,7 +463,7 @@ SourcePlace Symboliser::make_place(uint64_t pc) {
     place.file = chosen->file;
     place.folder = chosen->folder;
     place.code = opened.files.file;
-    place.source = search_.pack == nullptr ? nullptr : search_.pack->source(place.file);
+    place.source = search_.pack == nullptr ? nullptr : search_.pack->source(source_path(place));
     place.line = chosen->line;
     place.text = frame_text(*chosen);
     place.text = std::string(library_purpose(chain.front())) + place.text;

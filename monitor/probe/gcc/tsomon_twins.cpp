@@ -104,7 +104,8 @@ class Twins : public simple_ipa_opt_pass {
   bool gate(function*) override { return (flag_sanitize & SANITIZE_THREAD) != 0; }
 
   unsigned execute(function*) override {
-    static bool done = false;
+    static bool done =
+        false;  // gcc makes an instance of the pass for each list that it looks through
     if (done) {
       return 0;
     }
