@@ -30,7 +30,6 @@ std::atomic<long> children{0};
 std::atomic<long> loaded{0};
 thread_local volatile long ticks[8];
 thread_local long mine;
-std::atomic<bool> ticked{false};
 
 bool torn = false;
 
@@ -38,7 +37,6 @@ void on_signal(int) {
   for (volatile long& tick : ticks) {
     tick = tick + 1;
   }
-  ticked.store(true, std::memory_order_relaxed);
 }
 
 __attribute__((noinline)) void move_some(int from, int to, long amount) {
@@ -167,9 +165,8 @@ int main(int argc, char** argv) {
   for (const long each : balance) {
     sum += torn ? 0 : each;
   }
-  std::printf("sum %ld, moved %s, caught %s, children %s, loaded %s, ticks %s\n", sum,
+  std::printf("sum %ld, moved %s, caught %s, children %s, loaded %s\n", sum,
               moved > 0 ? "some" : "none", caught > 0 ? "some" : "none",
-              children > 0 ? "some" : "none", loaded > 0 ? "some" : "none",
-              ticked ? "some" : "none");
+              children > 0 ? "some" : "none", loaded > 0 ? "some" : "none");
   return 0;
 }
