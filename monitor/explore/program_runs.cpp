@@ -4,8 +4,12 @@
 #include <climits>
 #include <csignal>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -32,6 +36,18 @@ double used_seconds(pid_t process) {
     return 0;
   }
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// A debugger decides how long it stands.
+bool is_traced(pid_t process) {
+  constexpr std::string_view kTracer = "TracerPid:\t";
+  std::ifstream file(fmt::format("/proc/{}/status", process));
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(kTracer)) {
+      return line.substr(kTracer.size()) != "0";
+    }
+  }
+  return false;
 }
 
 struct RunParts {
@@ -237,7 +253,7 @@ bool ProgramProcess::wait_for_run() {
                       (used_seconds(channel.child.load()) - used > options_.hang_seconds / 2 ||
                        seconds_from(since) > 10 * options_.hang_seconds);
     if (!ended && (hung || stop_asked())) {
-      if (const pid_t child = channel.child.load(); child > 0) {
+      if (const pid_t child = channel.child.load(); child > 0 && !is_traced(child)) {
         channel.ended_here = 1;
         kill(child, SIGKILL);
         ended = true;
