@@ -82,6 +82,9 @@ bool next_chunk() {
 
 void count_lost() {
   Thread* const thread = local.thread;
+  if (thread == nullptr) {
+    return;
+  }
   thread->lost.store(thread->lost.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
@@ -90,8 +93,9 @@ constexpr uint32_t kMostTokens = 80;
 
 Context* writable_slow() {
   Thread* const thread = local.thread;
-  if (TSOMON_UNLIKELY(thread != nullptr && controlled && (finishing() || !takes_part(thread)))) {
-    leave_slice();
+  if (TSOMON_UNLIKELY(thread != nullptr && controlled && (finishing() || !takes_part(thread))) &&
+      !leave_slice()) {
+    return nullptr;
   }
   if (TSOMON_LIKELY(local.thread == nullptr)) {
     return controlled && join_slice() ? local.context : nullptr;  // else not recording, or not yet

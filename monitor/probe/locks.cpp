@@ -62,13 +62,19 @@ bool first_time(const Lock*) {
   return true;
 }
 
+// Of a thread that was recorded when the hook began (slices.h).
+pid_t own_id() {
+  const Thread* const thread = local.thread != nullptr ? local.thread : local.own;
+  return thread != nullptr ? thread->id : 0;
+}
+
 // Whether an unlock by the calling thread, which is recorded, gives the mutex back. Kinds that do
 // not keep an owner always do.
 bool gives_back(const pthread_mutex_t* mutex) {
   const int kind = mutex->__data.__kind & kMutexType;
   const bool owned = kind == PTHREAD_MUTEX_RECURSIVE_NP || kind == PTHREAD_MUTEX_ERRORCHECK_NP ||
                      (mutex->__data.__kind & kRobust) != 0;
-  return !owned || (first_time(mutex) && mutex->__data.__owner == local.thread->id);
+  return !owned || (first_time(mutex) && mutex->__data.__owner == own_id());
 }
 
 using tsomon::Waited;
@@ -98,7 +104,7 @@ int take(pthread_mutex_t* mutex, uint64_t pc) {
     return real_pthread_mutex_lock(mutex);
   }
   const int kind = mutex->__data.__kind;
-  const bool own = mutex->__data.__owner == local.thread->id;
+  const bool own = mutex->__data.__owner == own_id();
   if (!own && (kind & (kRobust | kOtherProtocol)) == 0 &&
       spin([=] { return free() && real_pthread_mutex_trylock(mutex) == 0; })) {
     return 0;

@@ -116,9 +116,13 @@ bool join_slice() {
   return local.thread != nullptr && local.context != &inactive;
 }
 
-void leave_slice() {
+bool leave_slice() {
+  if (in_handler()) {
+    return false;
+  }
   local.context = &inactive;
   local.thread = nullptr;
+  return true;
 }
 
 void join_or_leave() {

@@ -36,8 +36,8 @@ inline bool takes_part(const Thread* thread) {
 
 // The calling thread, which is not recorded now. True: it is from now on.
 bool join_slice();
-// It is not recorded from now on.
-void leave_slice();
+// It is not recorded from now on. False: a handler has interrupted it, perhaps in a hook, which goes on.
+bool leave_slice();
 // At the beginning of a unit: one of both, where it is time for it.
 void join_or_leave();
 
