@@ -1,7 +1,9 @@
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -49,6 +51,13 @@ int run_pt(const RecordOptions& options) {
   return result->status;
 }
 
+// As one would write it in this folder.
+std::string short_path(const std::string& file) {
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string() + "/";
+  return !error && file.starts_with(here) ? file.substr(here.size()) : file;
+}
+
 int run_record(const RecordOptions& options) {
   if (options.pt) {
     return run_pt(options);
@@ -61,7 +70,7 @@ int run_record(const RecordOptions& options) {
       options.command, options.output.empty() ? std::string("capture.tsomon") : options.output);
   const auto tell = [](const std::string& text) { put_message(kRecordTool, text); };
   for (const std::string& file : result.files) {
-    tell("wrote " + file);
+    tell("wrote " + short_path(file));
   }
   for (const std::string& warning : result.warnings) {
     tell(warning);

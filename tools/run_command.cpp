@@ -49,6 +49,7 @@ struct RunArguments {
   PredictChoice predict;
   FindingsChoice findings;
   bool quiet = false;
+  bool verbose = false;
 };
 
 RunOptions run_options(const RunArguments& options) {
@@ -81,6 +82,7 @@ int run_run(const RunArguments& options) {
       return kExitEnvironment;
     }
   }
+  output.shape = text_shape(output.file, options.verbose);
   auto flight = Flight::prepare(options.flight, 0);
   if (!flight) {
     tell(flight.error().to_string());
@@ -167,6 +169,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->option_text("FILE");
   command->add_flag("-q,--quiet", options->quiet,
                     "No word, while the program runs, about what watching it costs");
+  add_verbose_option(*command, options->verbose);
   add_flight_options(*command, options->flight);
   options->predict.knows_atomics = true;
   add_predict_options(*command, options->predict);
