@@ -3,49 +3,49 @@
 # Commands of the shell that make what a page finds in its folder, which is also HOME. The programs of examples/ are there
 # already, and examples/ and tests/ of the project.
 PREPARED = {
-    "docs/guide/check": "tsomon record -o run.tsomon -- ./bank_transfer; tsomon record -o pool.tsomon -- ./task_pool; "
+    "docs/guide/check.md": "tsomon record -o run.tsomon -- ./bank_transfer; tsomon record -o pool.tsomon -- ./task_pool; "
                         "tsomon record -o fenced.tsomon -- ./task_pool fenced; cp tests/fuzz/corpus/perf/file.data perf.data",
-    "docs/guide/dormant": "cp tests/guide/bank.cpp server.cpp",
-    "docs/guide/elsewhere": "tsomon record -o run.tsomon -- ./bank_transfer; tsomon pack -o other.tsomon.pack run.tsomon",
-    "docs/guide/explain": "tsomon record -o event_count.tsomon -- ./event_count",
-    "docs/guide/record": "echo 'int f(); int main() { return f(); }' >a.cpp; echo 'int f() { return 0; }' >b.cpp; "
+    "docs/guide/dormant.md": "cp tests/guide/bank.cpp server.cpp",
+    "docs/guide/elsewhere.md": "tsomon record -o run.tsomon -- ./bank_transfer; tsomon pack -o other.tsomon.pack run.tsomon",
+    "docs/guide/explain.md": "tsomon record -o event_count.tsomon -- ./event_count",
+    "docs/guide/record.md": "echo 'int f(); int main() { return f(); }' >a.cpp; echo 'int f() { return 0; }' >b.cpp; "
                          "echo >foo.c; cc -c foo.c; ar rc libfoo.a foo.o; tsomon-c++ -O1 tests/guide/bank.cpp -o bank",
-    "docs/guide/report": "tsomon record -o pool.tsomon -- ./task_pool; mkdir -p src/pool",
-    "docs/guide/run": "cp bank_transfer prog",
+    "docs/guide/report.md": "tsomon record -o pool.tsomon -- ./task_pool; mkdir -p src/pool",
+    "docs/guide/run.md": "cp bank_transfer prog",
 }
 
 # Commands that are run before those in which the pattern is found.
 BEFORE = {
-    "docs/guide/which-property": {r"run\.tsomon +# (.+)$": r"tsomon record -o run.tsomon -- \1"},
+    "docs/guide/which-property.md": {r"run\.tsomon +# (.+)$": r"tsomon record -o run.tsomon -- \1"},
 }
 
 # Words that stand for any of their kind.
 REPLACED = {"PROGRAM": "./bank_transfer", "PROPERTY": "serializability"}
 
 # Pages whose output is the same everywhere.
-EXACT = {"docs/guide/ci", "docs/guide/known-findings", "docs/guide/linearizability"}
+EXACT = {"docs/guide/ci.md", "docs/guide/known-findings.md", "docs/guide/linearizability.md"}
 
 # How commands begin that are not run, and why. The jobs of ci.md for code hosts are no commands of a shell; what they call is
 # the page's session.
 LEFT_OUT = {
-    "README": {
+    "README.md": {
         "tools/": "installs packages, and builds",
     },
-    "docs/guide/attach": {
+    "docs/guide/attach.md": {
         "tsomon attach": "the number of a running process, and the right to set probes; tests/attach has them",
     },
-    "docs/guide/check": {
+    "docs/guide/check.md": {
         "tsomon check --property consistency --order thread [": "a form with its alternatives; tests/cli/check_consistency.case",
     },
-    "docs/guide/elsewhere": {
+    "docs/guide/elsewhere.md": {
         "tsomon check --sysroot /mnt/target": "the files of another machine; tests/recorded/elsewhere.case",
         "tsomon check --debug-paths ~/symbols": "likewise",
     },
-    "docs/guide/embedding": {
+    "docs/guide/embedding.md": {
         "c++ ": "an installed tsomon; tests/install has both",
         "cc ": "likewise",
     },
-    "docs/guide/perf-and-pt": {
+    "docs/guide/perf-and-pt.md": {
         "perf ": "perf, the right to set probes, and a processor with watchpoints or Intel PT; tests/perf has them",
         "address=": "likewise",
         "tsomon check perf.data": "likewise",
