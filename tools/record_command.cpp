@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -11,10 +12,12 @@
 #include "monitor/check/deadlock_at_end.h"
 #include "monitor/pt_live/pt_record.h"
 #include "monitor/record/record.h"
+#include "monitor/slices/slice_record.h"
 #include "tools/command.h"
 #include "tools/findings_option.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
+#include "tools/stop_signals.h"
 
 namespace tsomon {
 namespace {
@@ -27,6 +30,8 @@ struct RecordOptions {
   std::optional<int> error_exitcode;
   bool pt = false;
   pt_live::PtRecordRequest trace;
+  std::chrono::microseconds time{50'000};
+  std::string control;
 };
 
 int run_pt(const RecordOptions& options) {
@@ -58,9 +63,36 @@ std::string short_path(const std::string& file) {
   return !error && file.starts_with(here) ? file.substr(here.size()) : file;
 }
 
+int run_slice(const RecordOptions& options) {
+  if (!options.command.empty()) {
+    put_message(kRecordTool, "a program or a process (-p PID), not both");
+    return kExitBadInput;
+  }
+  const StopSignals stop;
+  const std::string output = options.output.empty() ? "capture.tsomon" : options.output;
+  const auto end = record_slice_to(options.trace.pid, options.control, options.time, output);
+  if (!end) {
+    put_message(kRecordTool, end.error().to_string());
+    return end.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+  }
+  put_message(
+      kRecordTool,
+      fmt::format("wrote {}: {:.3f} ms, threads that took part: {}, units cut: {}", output,
+                  static_cast<double>(end->watched.count()) / 1000, end->threads, end->cut_units));
+  if (end->threads == 0) {
+    put_message(
+        kRecordTool,
+        "nobody took part: no thread began to run watched code meanwhile; watch for longer");
+  }
+  return kExitClean;
+}
+
 int run_record(const RecordOptions& options) {
   if (options.pt) {
     return run_pt(options);
+  }
+  if (options.trace.pid != 0) {
+    return run_slice(options);
   }
   if (options.command.empty()) {
     put_message(kRecordTool, "a program is needed, after --");
@@ -110,10 +142,21 @@ void add_record_command(CLI::App& app, int& exit_status) {
   CLI::Option* pt = command->add_flag(
       "--pt", options->pt, "Trace with Intel PT into a perf.data (`tsomon doctor`: intel_pt)");
   error_exitcode->excludes(pt);
-  command->add_option("-p,--pid", options->trace.pid, "Of --pt: a process that runs already")
-      ->check(positive_number())
-      ->option_text("PID")
-      ->needs(pt);
+  CLI::Option* pid =
+      command
+          ->add_option(
+              "-p,--pid", options->trace.pid,
+              "A process that runs already: built with tsomon-c++ --dormant and started with\n"
+              "TSOMON_OPTIONS=control=on; with --pt, any")
+          ->check(positive_number())
+          ->option_text("PID");
+  add_duration(*command, "--for", options->time, "Of such a process: how long to record (50ms)");
+  command
+      ->add_option("--control", options->control,
+                   "Of such a process: the folder that control= names")
+      ->option_text("FOLDER")
+      ->needs(pid)
+      ->excludes(pt);
   command
       ->add_flag("--snapshot", options->trace.snapshot,
                  "Of --pt: keep the last part only, write it on SIGUSR2 and at the end")

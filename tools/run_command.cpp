@@ -12,14 +12,18 @@
 #include "monitor/judge/check.h"
 #include "monitor/live/run.h"
 #include "monitor/record/record.h"
+#include "monitor/slices/sampling.h"
 #include "tools/command.h"
 #include "tools/findings_option.h"
 #include "tools/flight_option.h"
+#include "tools/number_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
 #include "tools/predict_option.h"
 #include "tools/property_option.h"
 #include "tools/relation_option.h"
+#include "tools/slice_report.h"
+#include "tools/stop_signals.h"
 #include "tools/watch_report.h"
 
 namespace tsomon {
@@ -50,6 +54,8 @@ struct RunArguments {
   FindingsChoice findings;
   bool quiet = false;
   bool verbose = false;
+  SamplingOptions sampling;
+  std::string share = "100%";
 };
 
 RunOptions run_options(const RunArguments& options) {
@@ -65,6 +71,41 @@ RunOptions run_options(const RunArguments& options) {
   const bool objects = (about_sets && sets == SetChoice::kObjects) || options.predict.predict;
   result.object_bytes = objects ? kObjectBytes : 0;
   return result;
+}
+
+// "1%" or "0.01". 0: neither.
+double share_of(const std::string& text) {
+  double share = 0;
+  const bool percent = text.ends_with('%');
+  const bool read =
+      CLI::detail::lexical_cast(text.substr(0, text.size() - (percent ? 1 : 0)), share);
+  share /= percent ? 100 : 1;
+  return read && share > 0 && share <= 1 ? share : 0;
+}
+
+int run_sampling(const RunArguments& options, FindingFilter& filter, const ReportOutput& output) {
+  SamplingOptions asked = options.sampling;
+  asked.share = share_of(options.share);
+  asked.seed = static_cast<uint64_t>(::getpid());
+  for (const std::string& property : options.properties) {
+    CheckOptions question;
+    question.property = *property_named(property);
+    question.analysis.relation = options.relation.relation();
+    question.sets = *set_choice(options.sets);
+    asked.questions.push_back(question);
+  }
+  const StopSignals stop;
+  SliceReport report(output, fmt::format("process {}", asked.pid), &filter);
+  const auto summary =
+      watch_slices(asked, [&](uint64_t slice, std::chrono::microseconds at,
+                              CheckedProperties& checked) { report.judged(slice, at, checked); });
+  if (!summary) {
+    put_message(kRunTool, summary.error().to_string());
+    return summary.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+  }
+  report.summary(*summary);
+  put_unused(kRunTool, filter);
+  return options.findings.status(report.exit_status());
 }
 
 int run_run(const RunArguments& options) {
@@ -83,6 +124,11 @@ int run_run(const RunArguments& options) {
     }
   }
   output.shape = text_shape(output.file, options.verbose);
+  if (options.sampling.pid != 0) {
+    const int status = run_sampling(options, *filter, output);
+    const bool whole = output.file == stdout || std::fclose(output.file) == 0;
+    return status == kExitClean && !whole ? kExitEnvironment : status;
+  }
   auto flight = Flight::prepare(options.flight, 0);
   if (!flight) {
     tell(flight.error().to_string());
@@ -175,9 +221,39 @@ void add_run_command(CLI::App& app, int& exit_status) {
   add_predict_options(*command, options->predict);
   add_findings_options(*command, options->findings);
   add_output_option(*command, options->output);
-  command->add_option("command", options->command, "The program and its arguments, after --")
-      ->required()
-      ->option_text("CMD...");
+  CLI::Option* program =
+      command->add_option("command", options->command, "The program and its arguments, after --")
+          ->option_text("CMD...");
+  CLI::Option* pid =
+      command
+          ->add_option(
+              "-p,--pid", options->sampling.pid,
+              "Instead: a process that runs already, in slices: built with tsomon-c++ --dormant\n"
+              "and started with TSOMON_OPTIONS=control=on")
+          ->check(positive_number())
+          ->option_text("PID")
+          ->excludes(program);
+  command
+      ->add_option("--sample", options->share,
+                   "Of a process: the share of the time that is watched, as 1%")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return share_of(text) > 0
+                       ? std::string()
+                       : fmt::format("expected a share as 1% or 0.01, found {}", text);
+          },
+          ""))
+      ->option_text("SHARE=100%")
+      ->needs(pid);
+  add_duration(*command, "--slice", options->sampling.slice,
+               "Of a process: the length of a slice (20ms)");
+  add_duration(*command, "--for", options->sampling.time,
+               "Of a process: how long in all; without it until SIGINT, or until it ends");
+  command
+      ->add_option("--control", options->sampling.folder,
+                   "Of a process: the folder that control= names")
+      ->option_text("FOLDER")
+      ->needs(pid);
   command->positionals_at_end();
   command->footer(
       "Exit status: the program's, or 128+N when signal N ended it, unless that is 0; then 0 "
@@ -187,7 +263,12 @@ void add_run_command(CLI::App& app, int& exit_status) {
       "program\n"
       "was not found; 126 it cannot be executed; 125 it was not watched; 2 bad usage.\n"
       "TSOMON_OPTIONS in the environment reaches the probe.");
-  command->callback([options, &exit_status] { exit_status = run_run(*options); });
+  command->callback([options, &exit_status] {
+    if (options->command.empty() && options->sampling.pid == 0) {
+      throw CLI::RequiredError("a program after --, or -p PID");
+    }
+    exit_status = run_run(*options);
+  });
 }
 
 }  // namespace tsomon

@@ -18,7 +18,7 @@ namespace tsomon::capture {
 inline constexpr uint64_t kFileMagic = 0x0A1A6E6F6D6F7374;   // "tsomon\x1a\n"
 inline constexpr uint64_t kChunkMagic = 0x4B4E554843C3A5B1;  // never inside a payload but by chance
 inline constexpr uint16_t kMajorVersion = 3;
-inline constexpr uint16_t kMinorVersion = 4;
+inline constexpr uint16_t kMinorVersion = 5;
 inline constexpr uint32_t kByteOrder = 0x01020304;
 
 // Time stamps of different threads must not be compared: the reader opens all intervals.
@@ -31,6 +31,9 @@ inline constexpr uint32_t kFileStoresOutside = 8;
 // Units may be cancelled: one whose end is not there may have been about to be. Records of type
 // kUnitCancel can come without it, from a library that was loaded later.
 inline constexpr uint32_t kFileCancels = 16;
+// A slice of a program that is watched for a while: what threads did that take no part, or before they
+// did, is not there, so no value tells who stored it.
+inline constexpr uint32_t kFileSlice = 32;
 
 struct FileHeader {
   uint64_t magic = kFileMagic;

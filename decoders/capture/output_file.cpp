@@ -77,6 +77,24 @@ int OutputFile::open(const char* path, bool must_be_new) {
   return 0;
 }
 
+int OutputFile::take(int descriptor) {
+  close();
+  struct stat status {};
+  const bool empty = kernel::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+                     status.st_size == 0 && fcntl(descriptor, F_SETFL, O_APPEND) == 0;
+  if (!empty) {
+    kernel::close(descriptor);
+    return EINVAL;
+  }
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  path_[0] = '\0';
+  gone_.store(false, std::memory_order_relaxed);
+  owner_.store(this_thread(), std::memory_order_seq_cst);
+  fd_.store(descriptor, std::memory_order_relaxed);
+  return 0;
+}
+
 // Out of the way of what counts descriptors from below. The kernel's table grows with the number.
 int OutputFile::put_high(int fd) {
   constexpr rlim_t kHighest = 8192;

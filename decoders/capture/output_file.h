@@ -35,6 +35,8 @@ class OutputFile {
 
   // Creates or empties the file. `must_be_new`: EEXIST when there is one.
   int open(const char* path, bool must_be_new);
+  // A regular file without contents, in the calling thread's own table: that thread alone will write, and closes it.
+  int take(int descriptor);
   // By the thread that will write, once. False: the table stays shared.
   bool keep_apart();
   // By a thread of the program, when keep_apart() has succeeded: the descriptor there is closed.

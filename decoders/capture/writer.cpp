@@ -23,6 +23,18 @@ int Writer::open(const char* path, const Options& options) {
   if (const int failed = file_.open(path, options.keep_existing && !options.live); failed != 0) {
     return failed;
   }
+  return begin(options);
+}
+
+int Writer::open(int descriptor, const Options& options) {
+  close();
+  if (const int failed = file_.take(descriptor); failed != 0) {
+    return failed;
+  }
+  return begin(options);
+}
+
+int Writer::begin(const Options& options) {
   level_ = options.level;
   process_chunks_.store(0, std::memory_order_relaxed);
   bytes_.store(0, std::memory_order_relaxed);
@@ -31,7 +43,8 @@ int Writer::open(const char* path, const Options& options) {
   FileHeader header;
   header.pid = static_cast<uint32_t>(getpid());
   header.flags = (options.unordered_stamps ? kFileUnordered : 0) | (options.live ? kFileLive : 0) |
-                 options.selection | (options.may_cancel ? kFileCancels : 0);
+                 options.selection | (options.may_cancel ? kFileCancels : 0) |
+                 (options.slice ? kFileSlice : 0);
   header.tsc_hz = options.tsc_hz;
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);

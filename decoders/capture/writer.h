@@ -38,6 +38,7 @@ class Writer {
     bool unordered_stamps = false;  // kFileUnordered
     uint32_t selection = 0;         // kFileOnlySets, kFileStoresOutside
     bool may_cancel = false;        // kFileCancels
+    bool slice = false;             // kFileSlice
   };
 
   Writer() = default;
@@ -49,6 +50,8 @@ class Writer {
   // With keep_existing EEXIST when there is one: `tsomon record` removes an old file first, so a
   // second process then knows to write FILE.PID.
   int open(const char* path, const Options& options);
+  // To this regular file, which the calling thread, that alone writes, has opened and gives away.
+  int open(int descriptor, const Options& options);
   // The descriptor is closed, nothing is written. Safe to call twice.
   void close();
   bool is_open() const { return file_.is_open(); }
@@ -66,6 +69,7 @@ class Writer {
   uint64_t bytes_written() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
+  int begin(const Options& options);
   int append(ChunkHeader& header, const void* payload, size_t size);
   bool reserve(size_t size);
 

@@ -1,6 +1,7 @@
 #include "decoders/std/reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -79,7 +80,16 @@ class StdReader::Impl {
     }
   };
 
-  bool parse(const Fields& fields, EventBlock& block);
+  // What is split ahead of being parsed.
+  struct Line {
+    Fields fields;
+    LineKind kind = LineKind::kNothing;
+    OpField op;
+  };
+  static constexpr size_t kAhead = 8;
+
+  size_t split_ahead(size_t most, const char* end);
+  bool parse(const Line& line, EventBlock& block);
   bool parse_operand(const OpField& field, ParsedEvent& parsed);
   bool parse_access(const OpField& field, ParsedEvent& parsed);
   bool parse_values(const OpField& field, size_t begin, ParsedEvent& parsed);
@@ -108,11 +118,12 @@ class StdReader::Impl {
   StdOptions options_;
   LineBuffer lines_;
   const char* at_;
+  std::array<Line, kAhead> ahead_;
   int64_t events_ = 0;
   std::vector<ThreadState> states_;
   std::unordered_map<std::string, size_t> set_numbers_;  // by name
   TokenCache threads_{8};
-  TokenCache names_{13};
+  TokenCache names_{13, 16};
   TokenCache labels_{8};
   TokenCache locations_{10};
   std::string message_;
@@ -482,7 +493,8 @@ bool StdReader::Impl::parse_object(const OpField& field, ParsedEvent& parsed) {
 }
 
 // One event or header; false leaves the reason in message_ and the block as it was.
-inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
+inline bool StdReader::Impl::parse(const Line& line, EventBlock& block) {
+  const Fields& fields = line.fields;
   const char* const op_begin = fields.thread_end + 1;
   const uint32_t thread = thread_id(fields.begin, fields.thread_end);
   if (thread == TokenCache::kUncached) {
@@ -492,7 +504,7 @@ inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
     return parse_header({op_begin, static_cast<size_t>(fields.op_end - op_begin)});
   }
 
-  const OpField field = op_field(op_begin, fields.op_end);
+  const OpField& field = line.op;
   if (field.op == nullptr) {
     return wrong_op(field.all);
   }
@@ -532,6 +544,26 @@ inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
   return true;
 }
 
+// The names in a few lines are on their way to the processor while the lines before are parsed.
+inline size_t StdReader::Impl::split_ahead(size_t most, const char* end) {
+  size_t count = 0;
+  for (; count != std::min(most, kAhead) && at_ != end; ++count) {
+    Line& line = ahead_[count];
+    line.kind = split(at_, line.fields);
+    at_ = line.fields.next;
+    if (line.kind != LineKind::kFields) {
+      continue;
+    }
+    line.op = op_field(line.fields.thread_end + 1, line.fields.op_end);
+    const size_t length = line.op.operand.size();
+    if (line.op.op != nullptr && line.op.op->form == OpForm::kLocation &&
+        length - 1 < kShortToken) {
+      names_.prefetch(token_key(line.op.operand.data(), length));
+    }
+  }
+  return count;
+}
+
 Result<bool> StdReader::Impl::next(EventBlock& block) {
   block.clear();
   if (failure_) {
@@ -541,23 +573,25 @@ Result<bool> StdReader::Impl::next(EventBlock& block) {
   for (;;) {
     const char* const end = lines_.end();
     while (at_ != end && block.events.size() < options_.block_events) {
-      if (line_++ == 0 && std::memcmp(at_, "\xEF\xBB\xBF", 3) == 0) {
+      if (line_ == 0 && std::memcmp(at_, "\xEF\xBB\xBF", 3) == 0) {
         at_ += 3;  // byte order mark
       }
-      Fields fields;
-      const LineKind kind = split(at_, fields);
-      at_ = fields.next;
-      if (kind == LineKind::kFields ? parse(fields, block) : kind == LineKind::kNothing) {
-        continue;
+      const size_t count = split_ahead(options_.block_events - block.events.size(), end);
+      for (size_t i = 0; i != count; ++i) {
+        ++line_;
+        const Line& line = ahead_[i];
+        if (line.kind == LineKind::kFields ? parse(line, block) : line.kind == LineKind::kNothing) {
+          continue;
+        }
+        if (line.kind != LineKind::kFields) {
+          wrong(wrong_line(line.kind), {line.fields.begin, line.fields.end});
+        }
+        if (!options_.skip_malformed) {
+          return failed({ErrorKind::kMalformed, {}, fmt::format("line {}", line_), message_});
+        }
+        ++skipped_lines_;
+        complete_ = false;
       }
-      if (kind != LineKind::kFields) {
-        wrong(wrong_line(kind), {fields.begin, fields.end});
-      }
-      if (!options_.skip_malformed) {
-        return failed({ErrorKind::kMalformed, {}, fmt::format("line {}", line_), message_});
-      }
-      ++skipped_lines_;
-      complete_ = false;
     }
     if (block.events.size() >= options_.block_events) {
       return true;

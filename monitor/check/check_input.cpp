@@ -137,16 +137,25 @@ Result<Reports> check_whole(const Trace& trace, std::vector<CheckOptions> questi
 // `hidden`, by question: violations with orders that are not certain were found in a sample, or in
 // a damaged input, and left out.
 Result<CheckedProperties> judge(const std::string& path, InputFormat format,
-                                const std::vector<CheckOptions>& questions, const PerfOptions& perf,
+                                const std::vector<CheckOptions>& asked, const PerfOptions& perf,
                                 const FileSearch& files, std::vector<bool>& hidden) {
-  const bool stream = StreamCheck::can_check(questions.front());
+  const bool stream = StreamCheck::can_check(asked.front());
   auto source = open_events(path, {format, stream ? EventOrder::kTime : EventOrder::kInput, true,
-                                   perf, files, questions.front().clock_margin});
+                                   perf, files, asked.front().clock_margin});
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));
   }
   CheckedProperties checked;
   checked.input = (*source)->input();
+  // In a slice any store may have been made by who takes no part in it.
+  const bool slice = (*source)->slice();
+  const char* const sample =
+      slice ? "a slice of a run, in which threads may have done what is not seen"
+            : "a sample of the accesses";
+  std::vector<CheckOptions> questions = asked;
+  for (CheckOptions& question : questions) {
+    question.analysis.values = question.analysis.values && !slice;
+  }
   const auto keep = [&](Reports&& reports) { checked.reports = std::move(reports); };
   Result<void> judged;
   EventCount count;
@@ -179,7 +188,7 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
       leave_out_what_losses_may_rule_out(damage, checked.symbols, questions[i].sets, &report);
     }
     if ((*source)->sampled()) {
-      keep_what_is_certain(&report);
+      keep_what_is_certain(sample, &report);
     }
     hidden[i] = found > report.violations();
     if (const std::string why = (*source)->nothing_counts(); !why.empty()) {

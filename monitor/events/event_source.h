@@ -111,7 +111,9 @@ class EventSource {
   virtual std::string nothing_counts() const { return {}; }
   // Why nothing is clean although nothing is missing; empty: nothing speaks for that.
   virtual std::string other_writers() const { return {}; }
-  virtual bool sampled() const { return false; }     // tso/model/trace.h
+  virtual bool sampled() const { return false; }  // tso/model/trace.h
+  // A slice of a run (monitor/probe/slices.h), which is a sample, too; before anything is read.
+  virtual bool slice() const { return false; }
   virtual bool may_cancel() const { return false; }  // likewise; so far
   // Which loads and stores are atomic is known (Event::atomic()).
   virtual bool knows_atomics() const { return false; }

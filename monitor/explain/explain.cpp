@@ -73,6 +73,7 @@ std::vector<std::vector<CycleEdge>> cycles_of(const ExplainedInput& input) {
 Result<void> check(ExplainedInput* input, const ExplainOptions& options) {
   CheckOptions how = options.check;
   how.source = input->basis;
+  how.analysis.values = how.analysis.values && !input->trace.sampled;  // of whoever is not seen
   Result<CheckReport> report = CheckReport();
   try {
     report = check_trace(input->trace, how);
@@ -92,7 +93,7 @@ Result<void> check(ExplainedInput* input, const ExplainOptions& options) {
                                        &input->report);
   }
   if (input->trace.sampled) {
-    keep_what_is_certain(&input->report);
+    keep_what_is_certain("a sample of the accesses", &input->report);
   }
   if (!input->nothing_counts.empty()) {
     keep_nothing(input->nothing_counts, &input->report);

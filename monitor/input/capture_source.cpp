@@ -58,6 +58,10 @@ class CaptureSource : public EventSource {
   const std::vector<capture::Module>& modules() const override {
     return reader_->capture().modules;
   }
+  bool sampled() const override { return slice(); }
+  bool slice() const override {
+    return (reader_->capture().header.flags & capture::kFileSlice) != 0;
+  }
   bool complete() const override { return reader_->capture().problems.empty(); }
   Damage damage() const override { return reader_->capture().damage(); }
   std::string nothing_counts() const override {

@@ -157,7 +157,7 @@ void leave_out_what_losses_may_rule_out(Damage damage, const Symbols& symbols, S
   }
 }
 
-void keep_what_is_certain(CheckReport* report) {
+void keep_what_is_certain(const char* sample, CheckReport* report) {
   const auto uncertain = [](const Finding& finding) {
     return finding.violation.cycle.empty() || !has_certain_orders(finding.violation);
   };
@@ -174,7 +174,7 @@ void keep_what_is_certain(CheckReport* report) {
   const bool has_open = report->notes.take_back("more than 0 undirected edges");
   report->unfenced.clear();  // there may be fences that were not seen
   report->missing(
-      "a sample of the accesses: only cycles of certain orders count, and nothing is serializable");
+      fmt::format("{}: only cycles of certain orders count, and nothing is serializable", sample));
   if (has_open) {
     report->missing("orders that are not certain were not looked at");
   }

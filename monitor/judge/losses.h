@@ -33,7 +33,8 @@ void leave_out_what_losses_may_rule_out(Damage damage, const Symbols& symbols, S
 
 // Of a trace that shows a sample of the accesses: violations stay where every order of the cycle is
 // certain, everything else is inconclusive.
-void keep_what_is_certain(CheckReport* report);
+// `sample`: "a sample of the accesses", say.
+void keep_what_is_certain(const char* sample, CheckReport* report);
 
 // Others, who were not seen, may have written to memory of the input: then it is not clean. `why` is empty where
 // that is not so.

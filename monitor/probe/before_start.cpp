@@ -41,10 +41,14 @@ void forget_semaphore(sem_t* semaphore) {
   }
 }
 
-void put_kept() {
+void put_kept_ranges() {
   for (size_t i = 0; i < range_count; ++i) {
     put_benign(ranges[i].address, ranges[i].size, 0);
   }
+}
+
+void put_kept() {
+  put_kept_ranges();
   range_count = 0;
   for (size_t i = 0; i < semaphore_count; ++i) {
     put_count(semaphores[i], 0);

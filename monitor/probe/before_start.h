@@ -18,5 +18,6 @@ void keep_semaphore(sem_t* semaphore);
 void forget_semaphore(sem_t* semaphore);
 // When recording begins.
 void put_kept();
+void put_kept_ranges();  // which stay kept
 
 }  // namespace tsomon::probe

@@ -25,6 +25,8 @@
 #include "monitor/probe/packing.h"
 #include "monitor/probe/process_clock.h"
 #include "monitor/probe/real.h"
+#include "monitor/probe/recorded_threads.h"
+#include "monitor/probe/slices.h"
 
 TSOMON_REAL(pthread_tryjoin_np)
 
@@ -68,6 +70,7 @@ uint32_t labels_written = 0;
 uint32_t sets_written = 0;
 size_t modules_written = 0;
 Packing packing;
+bool has_chunks = false;  // for slices
 
 // False: the time is over.
 bool wait_while(std::atomic<uint32_t>* word, uint32_t value, long milliseconds) {
@@ -231,15 +234,19 @@ void flush_everything(bool pack, bool keep) {
     }
   }
   const uint64_t cut = stamp();
-  if (pack && next_measurement() >= 0 && measure_clock(true)) {
+  if (pack && next_measurement() >= 0 &&
+      measure_clock(controlled ? ClockLook::kSliceEnds : ClockLook::kEnds)) {
     write_clock();
   }
-  drain(pack, true);
+  drain(pack, !controlled);
   write_labels(pack);
   write_modules();
   alignas(capture::EndEntry) char ends[64 * sizeof(capture::EndEntry)];
   size_t count = 0;
   for (Thread* thread = threads(); thread != nullptr; thread = thread->next) {
+    if (!takes_part(thread)) {
+      continue;
+    }
     for (const Context* context = thread->context; context != nullptr; context = context->outer) {
       write_open(thread, *context, pack);
     }
@@ -295,7 +302,7 @@ void* writer_thread(void*) {
     const bool records = state.load(std::memory_order_seq_cst) == 0;
     if (records && next_measurement() == 0) {
       write_clock();  // again: what stands before it comes before the new one (clock_margin.h)
-      if (measure_clock(false)) {
+      if (measure_clock(ClockLook::kRuns)) {
         write_clock();
       }
     }
@@ -373,6 +380,16 @@ Chunk* take_empty_chunk(Thread* thread) {
   return chunk;
 }
 
+void return_chunk(Thread* thread, Context* context) {
+  Chunk* const chunk = context->chunk;
+  context->chunk = nullptr;
+  Chunk* none = nullptr;
+  if (chunk != nullptr && !thread->emptied.compare_exchange_strong(none, chunk)) {
+    chunk->size = 0;
+    give_full_chunk(thread, chunk, true);
+  }
+}
+
 void give_up_emptied(Thread* thread) {
   Chunk* const chunk = thread->emptied.exchange(kEnded, std::memory_order_acq_rel);
   if (chunk != nullptr) {
@@ -411,9 +428,11 @@ void add_chunks(size_t count) {
   }
 }
 
-void* new_token() {
-  void* const memory = take_memory(sizeof(moodycamel::ProducerToken));
-  return memory != nullptr ? new (memory) moodycamel::ProducerToken(handover->full) : nullptr;
+void* new_token(void** memory) {
+  if (*memory == nullptr) {
+    *memory = take_memory(sizeof(moodycamel::ProducerToken));
+  }
+  return *memory != nullptr ? new (*memory) moodycamel::ProducerToken(handover->full) : nullptr;
 }
 void free_token(void* token) {
   if (token != nullptr) {
@@ -421,34 +440,99 @@ void free_token(void* token) {
   }
 }
 
-bool start_chunk_writer(const char* path) {
+namespace {
+
+void prepare(uint32_t first_state) {
   handover = new (storage) Handover;
-  state.store(0, std::memory_order_relaxed);
+  has_chunks = false;
+  state.store(first_state, std::memory_order_relaxed);
   writer_sleeps.store(false, std::memory_order_relaxed);
   takers_wait.store(0, std::memory_order_relaxed);
   unheard.store(0, std::memory_order_relaxed);
   writer_id = 0;
   placed.store(0, std::memory_order_relaxed);
+}
+
+// What is told once in each file.
+void tell_again() {
   labels_written = 0;
   sets_written = 0;
   modules_written = 0;
   forget_not_instrumented();
   forget_rounds();
   packing = Packing();
+}
+
+capture::Writer::Options options_of_file() {
   static char command_line[65536];
-  capture::Writer::Options file_options;
-  file_options.level = options.level;
-  file_options.unordered_stamps = options.clock_unused;
-  file_options.selection = (options.only_sets ? capture::kFileOnlySets : 0) |
-                           (options.stores_outside ? capture::kFileStoresOutside : 0);
-  file_options.may_cancel = may_cancel_units();
+  capture::Writer::Options file;
+  file.level = options.level;
+  file.unordered_stamps = options.clock_unused;
+  file.selection = (options.only_sets ? capture::kFileOnlySets : 0) |
+                   (options.stores_outside ? capture::kFileStoresOutside : 0);
+  file.may_cancel = may_cancel_units();
+  file.slice = controlled;
   const int arguments = kernel::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   if (arguments >= 0) {
     const ssize_t size = kernel::read(arguments, command_line, sizeof command_line);
-    file_options.command_line = command_line;
-    file_options.command_line_size = size > 0 ? static_cast<size_t>(size) : 0;
+    file.command_line = command_line;
+    file.command_line_size = size > 0 ? static_cast<size_t>(size) : 0;
     kernel::close(arguments);
   }
+  return file;
+}
+
+}  // namespace
+
+void prepare_chunk_writer() { prepare(2); }
+
+int open_slice(int descriptor) {
+  tell_again();
+  if (const int error = handover->file.open(descriptor, options_of_file()); error != 0) {
+    return error;
+  }
+  if (!has_chunks) {
+    has_chunks = true;
+    const Guard guard(&threads_lock);
+    add_chunks(options.buffer / sizeof(Chunk) + 1);
+  }
+  writer_id = static_cast<pid_t>(syscall(SYS_gettid));
+  write_clock();
+  note_modules();
+  write_modules();
+  state.store(0, std::memory_order_seq_cst);
+  return 0;
+}
+
+bool write_slice(long milliseconds) {
+  const uint32_t seen = given.load(std::memory_order_seq_cst);
+  drain(true, false);
+  writer_sleeps.store(true, std::memory_order_seq_cst);
+  if (given.load(std::memory_order_seq_cst) == seen && state.load(std::memory_order_seq_cst) == 0) {
+    wait_while(&given, seen, milliseconds);
+  }
+  writer_sleeps.store(false, std::memory_order_seq_cst);
+  drain(true, false);
+  return state.load(std::memory_order_seq_cst) == 0;
+}
+
+int finish_slice() {
+  state.store(1, std::memory_order_seq_cst);
+  note_modules();
+  write_modules();
+  flush_everything(true, false);
+  state.store(2, std::memory_order_seq_cst);
+  wake(&state);
+  wake(&returned);
+  const int error = handover->file.error();
+  handover->file.close();
+  return error;
+}
+
+bool start_chunk_writer(const char* path) {
+  prepare(0);
+  tell_again();
+  capture::Writer::Options file_options = options_of_file();
   file_options.keep_existing = options.keep_existing;
   file_options.live = options.live != 0;
   if (options.live != 0 &&

@@ -12,6 +12,15 @@ namespace tsomon::probe {
 
 // Opens the file, takes the memory and starts the writer thread. False with a message written.
 bool start_chunk_writer(const char* path);
+
+// For slices (slices.h), instead of that, on one thread of the runtime. Memory for what is to come; once.
+void prepare_chunk_writer();
+// What is recorded from now on goes to this file, which is then the writer's. 0, or an errno value.
+int open_slice(int descriptor);
+// Writes what comes within so many milliseconds; false: finish() was called.
+bool write_slice(long milliseconds);
+// Writes the rest and the trailer. 0, or an errno value: the first failure.
+int finish_slice();
 // In a child of fork, which does not record to its parent's file.
 void leave_chunk_writer();
 
@@ -21,6 +30,8 @@ Chunk* take_empty_chunk(Thread* thread);
 // on; of threads that end, for every sixteenth or when few empty ones are left: waking it costs as
 // much as a short thread.
 void give_full_chunk(Thread* thread, Chunk* chunk, bool ends = false);
+// What it holds is of no use: it goes back.
+void return_chunk(Thread* thread, Context* context);
 // The thread has ended: its chunks go to the pool.
 void give_up_emptied(Thread* thread);
 
@@ -30,8 +41,8 @@ uint32_t chunks_returned();
 // More chunks for the pool; not concurrently.
 void add_chunks(size_t count);
 
-// A thread's right to enqueue; nullptr when memory is short.
-void* new_token();
+// A thread's right to enqueue; nullptr when memory is short. `memory`: that of an earlier one, if any.
+void* new_token(void** memory);
 void free_token(void* token);
 
 // Zeroed, for the life of the process; nullptr when there is none. Async-signal-safe.

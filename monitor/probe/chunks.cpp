@@ -90,8 +90,11 @@ constexpr uint32_t kMostTokens = 80;
 
 Context* writable_slow() {
   Thread* const thread = local.thread;
-  if (TSOMON_LIKELY(thread == nullptr)) {
-    return nullptr;  // not recording, or not yet
+  if (TSOMON_UNLIKELY(thread != nullptr && controlled && (finishing() || !takes_part(thread)))) {
+    leave_slice();
+  }
+  if (TSOMON_LIKELY(local.thread == nullptr)) {
+    return controlled && join_slice() ? local.context : nullptr;  // else not recording, or not yet
   }
   if (Context* const context = local.context; context->repeats.word != 0) {
     record_held(*context);

@@ -9,6 +9,7 @@
 #include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/context.h"
 #include "monitor/probe/guard.h"
+#include "monitor/probe/slices.h"
 
 namespace tsomon::probe {
 
@@ -27,7 +28,19 @@ class ChunkSwitch {
   explicit ChunkSwitch(Thread* thread) : thread_(thread), mask_(block_signals()), errno_(errno) {
     thread_->blocked = mask_;
     thread_->busy.store(true, std::memory_order_seq_cst);
-    if (finishing()) {
+    if (finishing() || !takes_part(thread)) {
+      thread_->busy.store(false, std::memory_order_seq_cst);
+      allowed_ = false;
+    }
+  }
+  // The thread joins this slice (slices.h), if it is still recorded.
+  ChunkSwitch(Thread* thread, uint32_t joined)
+      : thread_(thread), mask_(block_signals()), errno_(errno) {
+    thread_->blocked = mask_;
+    thread_->busy.store(true, std::memory_order_seq_cst);
+    const uint32_t before = thread->slice.exchange(joined, std::memory_order_seq_cst);
+    if (finishing() || !takes_part(thread)) {
+      thread->slice.store(before, std::memory_order_seq_cst);
       thread_->busy.store(false, std::memory_order_seq_cst);
       allowed_ = false;
     }

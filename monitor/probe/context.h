@@ -77,15 +77,19 @@ struct Local {
   uint32_t ignored_loads = 0;  // how deep in code whose accesses are not to be reported
   uint32_t ignored_stores = 0;
   Thread* thread = nullptr;
-  Thread* own = nullptr;  // that the kernel runs, while `thread` is a fiber
-  bool off = false;       // a thread of the runtime, which has no `thread`, or one that has ended
+  Thread* own = nullptr;   // that the kernel runs, while `thread` is a fiber
+  bool off = false;        // a thread of the runtime, which has no `thread`, or one that has ended
+  HandlerPlace handler{};  // slices.h: of the outermost one that runs; address 0: none
 };
 extern __thread Local local;
 
 struct Thread {
   uint32_t number = 0;
-  Context* context = nullptr;  // innermost; nullptr: not begun, or ended
-  Context* spare = nullptr;    // for handlers, linked by `outer`
+  std::atomic<uint32_t> slice{0};  // slices.h: what it belongs to
+  const Local* state = nullptr;    // of the thread, while it lives; under threads_lock
+  uint32_t life = 0;               // how often this memory was another thread before
+  Context* context = nullptr;      // innermost; nullptr: not begun, or ended
+  Context* spare = nullptr;        // for handlers, linked by `outer`
   std::atomic<uint64_t> sequence{0};
   uint64_t bytes = 0;                    // in the chunks that were closed
   std::atomic<Chunk*> emptied{nullptr};  // that came back
@@ -115,6 +119,8 @@ struct Thread {
   } calls;            // likewise, for function_units.cpp
   bool gone = false;  // joined or detached: the handle may name another thread
   void* token = nullptr;
+  void* token_memory = nullptr;   // where it is, or was
+  std::atomic<bool> over{false};  // the thread touches nothing of this any more
   Thread* next = nullptr;
   Thread* next_in_round = nullptr;  // the writer thread's
 };

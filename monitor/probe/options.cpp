@@ -126,6 +126,13 @@ const char* set(Options* options, const char* key, const char* value) {
     return parse_size(value, 0, 16777215, &options->objects) ? nullptr
                                                              : "a size from 0 to 16777215";
   }
+  if (std::strcmp(key, "control") == 0) {
+    options->control_by_name = std::strcmp(value, "on") == 0;
+    options->control = *value == '/' ? value : nullptr;
+    return options->control_by_name || options->control != nullptr || std::strcmp(value, "off") == 0
+               ? nullptr
+               : "'off', 'on' or an absolute path of a folder";
+  }
   if (std::strcmp(key, "follow_fork") == 0) {
     options->follow_fork = std::strcmp(value, "1") == 0;
     return options->follow_fork || std::strcmp(value, "0") == 0 ? nullptr : "0 or 1";
@@ -182,7 +189,7 @@ constexpr const char* kKeys[] = {"output",  "existing", "stamp_every", "stamp_ma
                                  "buffer",  "on_full",  "unit",        "set",           "accesses",
                                  "outside", "objects",  "follow_fork", "cancels",       "live",
                                  "clock",   "level",    "noise",       "noise_seed",    "repeats",
-                                 "lock",    "shared"};
+                                 "lock",    "shared",   "control"};
 
 void say_unknown(const char* key, char* error, size_t error_size) {
   Nearest nearest(key);

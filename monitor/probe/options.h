@@ -32,6 +32,10 @@
 //   outside=all|stores stores: no plain loads outside of units
 //   objects=SIZE       0..16777215 (default 0: none), with K or M: what is allocated in one piece
 //                      of at most so many bytes is an object; beginning and end are recorded
+//   control=off|on|FOLDER
+//                      the process can be watched for a while by `tsomon record --pid` and the like: on: asked for
+//                      through a socket in the kernel's abstract names; or one in this folder (control.h). With
+//                      output it is recorded from its start instead
 //   follow_fork=0|1    1: a child of fork records to FILE.PID; 0 (default): it is not recorded
 //   shared=others|own  own: no other process writes memory that this one shares (MAP_SHARED, shmat);
 //                      otherwise the recording of a process that has some shows nothing to be clean
@@ -71,6 +75,8 @@ struct Options {
   bool stores_outside = false;
   bool keep_existing = false;
   bool follow_fork = false;
+  bool control_by_name = false;
+  const char* control = nullptr;  // folder
   bool cancels = false;
   bool own_shared_memory = false;
   uint32_t live = 0;

@@ -1,6 +1,7 @@
 // Plain accesses that no table foresaw, ranges of them, and which of them are recorded.
 #include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/record_stamps.h"
+#include "monitor/probe/slices.h"
 #include "monitor/probe/watched_memory.h"
 
 namespace tsomon::probe {
@@ -124,6 +125,12 @@ __attribute__((noinline)) void access_slow(uint64_t address, uint64_t key) {
     }
   }
   record_chosen(address, key);
+}
+
+__attribute__((noinline)) void access_unrecorded(uint64_t address, uint64_t key) {
+  if (join_slice()) {
+    access_slow(address, key);
+  }
 }
 
 bool would_be_recorded(uint64_t address, uint64_t size, bool store) {

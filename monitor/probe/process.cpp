@@ -16,6 +16,9 @@
 // exec          finishes the recording, also when exec then fails. The new program, and any
 //               instrumented program that the process starts, records to FILE.PID; when it is
 //               watched live it runs unrecorded.
+// Slices        a process that is watched for a while (control=, slices.h) is asked for anew in a child of fork and in
+//               an executed program, each by its own number. Nothing catches its crashes: of a slice that one
+//               ends there is what was written.
 // Handlers      run inside enter_handler/leave_handler (runtime.h). A handler that leaves with
 //               siglongjmp is seen as lasting on until the next signal comes: its records stay in
 //               order. Of more than 16 handlers within one another the innermost are not recorded,
@@ -40,6 +43,7 @@
 #include "decoders/capture/kernel_calls.h"
 #include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/chunk_writer.h"
+#include "monitor/probe/control.h"
 #include "monitor/probe/environment.h"
 #include "monitor/probe/function_units.h"
 #include "monitor/probe/modules.h"
@@ -48,6 +52,7 @@
 #include "monitor/probe/process_clock.h"
 #include "monitor/probe/real.h"
 #include "monitor/probe/signals.h"
+#include "monitor/probe/slices.h"
 #include "monitor/probe/twins.h"
 #include "monitor/probe/watched_memory.h"
 
@@ -61,6 +66,9 @@ TSOMON_REAL(execvp)
 TSOMON_REAL(execvpe)
 TSOMON_REAL(fexecve)
 TSOMON_REAL(execveat)
+
+// With `tsomon-c++ --control` the linker defines it.
+extern "C" __attribute__((weak, visibility("default"))) const char tsomon_control_by_build;
 
 namespace tsomon::probe {
 
@@ -117,12 +125,16 @@ void on_signal(int number, siginfo_t* info, void* context) {
     return handlers[number].load(std::memory_order_acquire)(number, info, context);
   }
   const int saved_errno = errno;
+  const HandlerPlace outer = controlled ? enter_signal(context) : HandlerPlace();
   HandlerFrame frame{};
   enter_handler(&frame, context);
   receives_signal(number, 0);
   errno = saved_errno;
   handlers[number].load(std::memory_order_acquire)(number, info, context);
   leave_handler(&frame);
+  if (controlled) {
+    leave_signal(outer);
+  }
 }
 
 // Signals whose default is to end the process.
@@ -156,6 +168,9 @@ void at_exit() {
   if (recording && getpid() == recorded_pid) {
     finish();
   }
+  if (controlled && getpid() == recorded_pid) {
+    remove_control();
+  }
 }
 
 bool is_fatal(int number) {
@@ -185,6 +200,15 @@ namespace {
 // Before the program restricts its system calls, to those that it makes itself: none but those may
 // come from here any more.
 void end_before_filter() {
+  if (controlled && !local.off && getpid() == recorded_pid) {
+    end_control();
+    recording = false;
+    ended_early = true;
+    controlled = false;
+    local = Local{};
+    local.off = true;
+    return;
+  }
   if (!recording || local.off || getpid() != recorded_pid) {
     return;
   }
@@ -219,6 +243,13 @@ void in_child() {
   reset_after_fork();
   reset_modules_after_fork();
   count_threads_after_fork();
+  if (controlled) {
+    forget_control();
+    unwatch_twins_after_fork();
+    recorded_pid = getpid();
+    controlled = start_control();
+    return;
+  }
   if (follow) {
     recorded_pid = getpid();
     prepare_clock_after_fork();
@@ -244,12 +275,42 @@ void leave_process() {
   if (recording && getpid() == recorded_pid) {
     finish();
   }
+  if (controlled && getpid() == recorded_pid) {
+    remove_control();
+  }
+}
+
+// Nothing is recorded until somebody asks for it.
+void start_controlled() {
+  options.objects = 0;
+  selective = options.only_sets || options.stores_outside;
+  simple_atomics = options.stamp_max_age != 0 && options.noise == 0 && !options.only_sets;
+  // A canary does not wait for who watches it.
+  options.drop_when_full = true;
+  if (!find_unit_functions(false) || !find_lock_functions(false) || !declare_named_sets(false)) {
+    refuse(kBadOptions);
+  }
+  prepare_threads();
+  recorded_pid = getpid();
+  controlled = true;
+  if (!start_control()) {
+    controlled = false;
+    return;
+  }
+  pthread_atfork(lock_for_fork, in_parent, in_child);
+  std::atexit(at_exit);
+  at_quick_exit(at_exit);
+}
+
+bool controlled_by_build() {
+  const volatile char* const mark = &tsomon_control_by_build;
+  return mark != nullptr && getauxval(AT_SECURE) == 0;
 }
 
 }  // namespace
 
 void use_alternate_stack() {
-  if (!recording) {
+  if (!recording || controlled) {
     return;
   }
   stack_t old{};
@@ -287,16 +348,20 @@ void start() {
   started = true;
   close_environment();
   const char* const text = tsomon::explore::active ? nullptr : variable("TSOMON_OPTIONS");
-  if (text == nullptr) {
+  options.control_by_name = !tsomon::explore::active && controlled_by_build();
+  if (text == nullptr && !options.control_by_name) {
     return;
   }
   prepare_messages();
   char error[512];
-  if (!parse_options(text, &options, error, sizeof error)) {
+  if (text != nullptr && !parse_options(text, &options, error, sizeof error)) {
     warn("TSOMON_OPTIONS: %s", error);
     refuse(kBadOptions);
   }
   if (options.output == nullptr) {
+    if (options.control_by_name || options.control != nullptr) {
+      start_controlled();
+    }
     return;
   }
   const char* const taken = variable(kTakenVariable);
@@ -313,6 +378,7 @@ void start() {
   }
   selective = options.only_sets || options.stores_outside;
   simple_atomics = options.stamp_max_age != 0 && options.noise == 0 && !options.only_sets;
+  quick_units = simple_atomics;
   prepare_clock();
   // The patterns are meant for the first program: what it starts may have nothing of the kind.
   if (!find_unit_functions(first) || !find_lock_functions(first) || !declare_named_sets(first)) {
@@ -385,7 +451,7 @@ TSOMON_HOOK __attribute__((noreturn)) void _exit(int status) {
 TSOMON_HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
 
 TSOMON_HOOK int sigaction(int number, const struct sigaction* action, struct sigaction* old) {
-  if (!recording || number <= 0 || number >= NSIG) {
+  if (!(recording || controlled) || number <= 0 || number >= NSIG) {
     return real_sigaction(number, action, old);
   }
   const Handler before = handlers[number].load(std::memory_order_acquire);
@@ -393,7 +459,7 @@ TSOMON_HOOK int sigaction(int number, const struct sigaction* action, struct sig
   if (action != nullptr) {
     ours = *action;
     const bool plain = (action->sa_flags & SA_SIGINFO) == 0;
-    if (plain && action->sa_handler == SIG_DFL && is_fatal(number)) {
+    if (plain && action->sa_handler == SIG_DFL && is_fatal(number) && !controlled) {
       ours.sa_sigaction = on_fatal;
       ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
       sigfillset(&ours.sa_mask);

@@ -104,13 +104,16 @@ long next_measurement() {
   return now >= next ? 0 : static_cast<long>((next - now) / 1'000'000) + 1;
 }
 
-bool measure_clock(bool ends) {
+bool measure_clock(ClockLook look) {
   const uint64_t begin = nanoseconds();
   // Where counters do not move, one that is as narrow as those before says all.
   const uint64_t narrow = widest + widest / 8 + 16;
   const uint64_t wanted = narrow < allowed ? narrow : allowed;
   const ClockMeasurement again =
-      ends ? meter.confirm(wanted, allowed, kLastPatience) : meter.measure(wanted, kPatience);
+      look == ClockLook::kRuns
+          ? meter.measure(wanted, kPatience)
+          : meter.confirm(wanted, allowed,
+                          look == ClockLook::kEnds ? kLastPatience : kLastPatience / 10);
   const uint64_t now = nanoseconds();
   const bool contradicts = again.problem != nullptr && again.is_contradiction;
   const bool useful = again.problem == nullptr || contradicts;

@@ -10,6 +10,7 @@
 //             and tried again.
 // End         Once more, for up to half a second while messages are too slow for what readers of
 //             live captures allow for (capture::allowed_margin()).
+// Slices      Their end waits for a tenth of that: watching for a moment should take one.
 // Memory      That of the meter, 25 KB.
 // Thread-safety: prepare_clock() alone; the others on the writer thread.
 #pragma once
@@ -29,7 +30,8 @@ const capture::ClockEntry* clock_entry();
 // Milliseconds until it is time for the next measurement, 0: it is; -1: there will be none.
 long next_measurement();
 // True: there is a new one.
-bool measure_clock(bool ends);
+enum class ClockLook : uint8_t { kRuns, kEnds, kSliceEnds };
+bool measure_clock(ClockLook look);
 
 // How many threads measuring takes beside the caller's, and their end.
 uint32_t clock_threads();

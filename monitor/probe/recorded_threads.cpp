@@ -1,4 +1,6 @@
 // The threads that are recorded: their beginning and end, fork, fibers and signal handlers.
+#include "monitor/probe/recorded_threads.h"
+
 #include <cerrno>
 #include <new>
 
@@ -11,6 +13,7 @@
 #include "monitor/probe/chunks.h"
 #include "monitor/probe/function_units.h"
 #include "monitor/probe/runtime.h"
+#include "monitor/probe/slices.h"
 
 namespace tsomon::probe {
 
@@ -21,15 +24,16 @@ bool selective = false;
 bool simple_atomics = false;
 bool recording = false;
 bool ended_early = false;
+std::atomic<uint32_t> threads_lock{0};
+std::atomic<uint32_t> next_number{0};
+std::atomic<Thread*> all_threads{nullptr};
 
 namespace {
 
 std::atomic<bool> active{false};
-bool reports_nothing = false;  // of no thread anything is to be reported
-std::atomic<uint32_t> threads_lock{0};
-std::atomic<uint32_t> next_number{0};
-std::atomic<Thread*> all_threads{nullptr};
-uint32_t generation = 0;  // of processes, by fork
+bool reports_nothing = false;    // of no thread anything is to be reported
+Thread* free_threads = nullptr;  // under threads_lock: of earlier slices, linked by `next`
+uint32_t generation = 0;         // of processes, by fork
 // Under threads_lock: contexts of threads that have ended, linked by `outer`, how many threads live
 // or lived at once, and blocks that were given back.
 Context* free_contexts = nullptr;
@@ -56,20 +60,47 @@ void give_block(void* block) {
   free_blocks = block;
 }
 
-Thread* new_thread() {
-  if (!recording) {
-    return nullptr;
+namespace {
+
+Thread* new_entry() {
+  uint32_t life = 0;
+  void* memory = nullptr;
+  void* token = nullptr;
+  {
+    const Guard guard(&threads_lock);
+    if (Thread* const old = free_threads; old != nullptr) {
+      free_threads = old->next;
+      life = old->life + 1;
+      token = old->token_memory;
+      memory = old;
+    }
   }
-  void* const memory = take_memory(sizeof(Thread));
+  memory = memory != nullptr ? memory : take_memory(sizeof(Thread));
   if (memory == nullptr) {
     return nullptr;
   }
   auto* const thread = new (memory) Thread;
+  thread->life = life;
+  thread->token_memory = token;
+  return thread;
+}
+
+}  // namespace
+
+Thread* new_thread() {
+  if (!recording) {
+    return nullptr;
+  }
+  Thread* const thread = new_entry();
+  if (thread == nullptr) {
+    return nullptr;
+  }
   thread->generation = generation;
+  thread->slice.store(slice.load());
   thread->number = next_number.fetch_add(1, std::memory_order_relaxed);
   {
     const Guard guard(&threads_lock);
-    thread->token = new_token();
+    thread->token = new_token(&thread->token_memory);
     if (++live_threads > most_threads) {
       most_threads = live_threads;
       add_chunks(2);
@@ -90,6 +121,18 @@ Thread* new_thread() {
   return thread;
 }
 
+void begin_stream(Thread* thread, Context* context) {
+  context->outer = nullptr;
+  context->start = {};
+  context->encoder.stamp = 0;
+  context->floor = thread->began;
+  if (open_chunk(thread, context)) {
+    local.context = context;
+  }
+  thread->context = context;
+  local.thread = thread;
+}
+
 void begin_thread(Thread* thread) {
   if (thread == nullptr || local.off || local.thread != nullptr || ended_early) {
     return;
@@ -100,20 +143,16 @@ void begin_thread(Thread* thread) {
     if (!thread->is_fiber) {
       thread->handle = pthread_self();
       local.own = thread;
+      const Guard guard(&threads_lock);
+      thread->state = &local;
     }
     thread->id = gettid();
     if (change.allowed()) {
       Context* const context = thread->spare;
       thread->spare = context->outer;
-      context->outer = nullptr;
-      context->start = {};
-      context->encoder.stamp = 0;
-      context->floor = thread->began;
-      if (open_chunk(thread, context)) {
-        local.context = context;
-      }
-      thread->context = context;
-      local.thread = thread;
+      begin_stream(thread, context);
+    } else if (controlled) {
+      return;  // the slice is over
     }
   }
   put_point_now(RecordType::kThreadBegin, 0, 0);
@@ -139,9 +178,39 @@ void become(Thread* thread) {
   local.units = thread->units;
 }
 
+// What it held goes to the next one.
+void give_up(Thread* thread, bool recorded) {
+  Context* free = thread->spare;
+  for (Context* context = thread->context; context != nullptr;) {
+    if (context->chunk != nullptr && recorded) {
+      close_chunk(thread, context, true);
+    } else if (context->chunk != nullptr) {
+      return_chunk(thread, context);
+    }
+    Context* const outer = context->outer;
+    context->outer = free;
+    free = context;
+    context = outer;
+  }
+  thread->context = nullptr;
+  thread->spare = nullptr;
+  give_up_emptied(thread);
+  free_token(thread->token);
+  thread->token = nullptr;
+  const Guard guard(&threads_lock);
+  thread->state = nullptr;
+  --live_threads;
+  while (free != nullptr) {
+    Context* const next = free->outer;
+    free->outer = free_contexts;
+    free_contexts = free;
+    free = next;
+  }
+}
+
 // Ends what the calling thread runs.
 void end_this() {
-  Thread* const thread = local.thread;
+  Thread* const thread = local.thread != nullptr ? local.thread : local.own;
   if (thread == nullptr || local.off) {
     return;
   }
@@ -150,42 +219,27 @@ void end_this() {
     local.off = true;
     return;
   }
-  thread->ended = put_point_now(RecordType::kThreadEnd, 0, 0);
-  const ChunkSwitch change(thread);
-  if (!change.allowed()) {
-    // finish() reads this thread's memory: it must not go away before that is over.
-    wait_until_finished();
-  } else {
-    Context* free = thread->spare;
-    for (Context* context = thread->context; context != nullptr;) {
-      if (context->chunk != nullptr) {
-        close_chunk(thread, context, true);
-      }
-      Context* const outer = context->outer;
-      context->outer = free;
-      free = context;
-      context = outer;
+  local.off = controlled;  // it joins no slice any more
+  if (local.thread != nullptr) {
+    thread->ended = put_point_now(RecordType::kThreadEnd, 0, 0);
+  }
+  {
+    const ChunkSwitch change(thread);
+    if (!change.allowed()) {
+      // finish() reads this thread's memory: it must not go away before that is over.
+      wait_until_finished();
+    }
+    if (change.allowed() || controlled) {
+      give_up(thread, change.allowed());
     }
     thread->context = nullptr;
-    thread->spare = nullptr;
-    give_up_emptied(thread);
-    free_token(thread->token);
-    thread->token = nullptr;
-    const Guard guard(&threads_lock);
-    --live_threads;
-    while (free != nullptr) {
-      Context* const next = free->outer;
-      free->outer = free_contexts;
-      free_contexts = free;
-      free = next;
-    }
+    // Hooks that still come find nowhere to record, and count it.
+    thread->muted = true;
+    local = Local{};
+    local.thread = controlled ? nullptr : thread;
+    local.off = true;
   }
-  thread->context = nullptr;
-  // Hooks that still come find nowhere to record, and count it.
-  thread->muted = true;
-  local = Local{};
-  local.thread = thread;
-  local.off = true;
+  thread->over.store(true, std::memory_order_release);
 }
 
 }  // namespace
@@ -242,13 +296,17 @@ void abandon_thread(Thread* thread) {
     thread->spare->outer = free_contexts;
     free_contexts = thread->spare;
     thread->spare = nullptr;
+    thread->over.store(true, std::memory_order_release);
   }
 }
 
 Thread* threads() { return all_threads.load(std::memory_order_acquire); }
 
-// Only while the process has one thread: nobody races with the first call.
+// Without slices only while the process has one thread: nobody races with the first call.
 void activate() {
+  if (TSOMON_UNLIKELY(controlled)) {
+    return join_or_leave();
+  }
   if (TSOMON_UNLIKELY(recording && !active.load(std::memory_order_relaxed))) {
     active.store(true, std::memory_order_relaxed);
     reports_nothing = asks_for_no_reports();
@@ -258,6 +316,22 @@ void activate() {
   }
 }
 bool activated() { return active.load(std::memory_order_relaxed); }
+
+// The newest stays: others are put in front of it meanwhile.
+void forget_ended_threads() {
+  const Guard guard(&threads_lock);
+  Thread* kept = all_threads.load(std::memory_order_acquire);
+  while (kept != nullptr && kept->next != nullptr) {
+    Thread* const thread = kept->next;
+    if (thread->over.load(std::memory_order_acquire)) {
+      kept->next = thread->next;
+      thread->next = free_threads;
+      free_threads = thread;
+    } else {
+      kept = thread;
+    }
+  }
+}
 
 namespace {
 
@@ -294,6 +368,8 @@ void reset_after_fork() {
   live_threads = 0;
   most_threads = 0;
   active.store(false, std::memory_order_relaxed);
+  free_threads = nullptr;
+  forget_slices();
 }
 
 namespace {

@@ -103,7 +103,8 @@ void put_object(uint64_t address, uint64_t size, uint64_t pc) {
 void put_count(sem_t* semaphore, uint64_t pc) {
   int count = 0;
   Context* const context = writable();
-  if (context == nullptr || sem_getvalue(semaphore, &count) != 0) {
+  // Who takes no part in a slice may change it.
+  if (context == nullptr || controlled || sem_getvalue(semaphore, &count) != 0) {
     return;
   }
   const uint64_t now = new_stamp(*context);
@@ -144,6 +145,10 @@ void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
     ++local.units;
   } else if (local.units != 0) {
     --local.units;
+  }
+  // Of a unit that was not recorded.
+  if (local.thread == nullptr && type != RecordType::kUnitBegin) {
+    return;
   }
   Context* const context = writable();
   if (context == nullptr) {

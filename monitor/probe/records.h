@@ -28,6 +28,8 @@ void plain(bool store, const volatile void* address, uint32_t size, uint64_t pc)
 
 namespace tsomon::probe {
 
+extern bool controlled;  // slices.h
+
 // Where to record; nullptr when this thread does not. Two records fit.
 Context* writable_slow();
 inline Context* writable() {
@@ -97,6 +99,7 @@ inline uint64_t recent_stamp(Context& context, uint64_t cycles) {
 // What was not cached, of a thread that is recorded.
 void access_slow(uint64_t address, uint64_t key);
 void access_expired();
+void access_unrecorded(uint64_t address, uint64_t key);  // of a thread that may join a slice
 
 // The hook of a plain access. size <= capture::kMaxSize.
 inline __attribute__((always_inline)) void access(RecordType type, const volatile void* pointer,
@@ -114,7 +117,7 @@ inline __attribute__((always_inline)) void access(RecordType type, const volatil
         if (TSOMON_UNLIKELY(explore::active)) {
           return explore::plain(type == RecordType::kWrite, pointer, size, pc);
         }
-        return;
+        return TSOMON_UNLIKELY(controlled) ? access_unrecorded(address, key) : void();
       }
       return access_slow(address, key);
     case capture::SiteCache::kExpired:

@@ -124,6 +124,12 @@ void record_held(Context& context) {
     repeats.word = 0;
     barrier();
     encoder.capacity = Chunk::kTokens - capture::kMaxToken;
+    if (TSOMON_UNLIKELY(controlled)) {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      if (finishing()) {
+        encoder.capacity = 0;  // end_slice() may have come before
+      }
+    }
   }
   barrier();
   repeats.ending = false;

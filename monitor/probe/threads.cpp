@@ -21,7 +21,10 @@
 #include "monitor/probe/blocks.h"
 #include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/function_units.h"
+#include "monitor/probe/guard.h"
 #include "monitor/probe/real.h"
+#include "monitor/probe/recorded_threads.h"
+#include "monitor/probe/slices.h"
 
 TSOMON_REAL(pthread_detach)
 TSOMON_REAL(pthread_tryjoin_np)
@@ -87,7 +90,7 @@ void at_thread_end(void* rounds) {
   if (local.thread != nullptr) {
     drain_before_sleeping(0);
   }
-  if (running.fetch_sub(1, std::memory_order_acq_rel) == 1 && recording) {
+  if (running.fetch_sub(1, std::memory_order_acq_rel) == 1 && (recording || controlled)) {
     std::exit(0);  // what its functions do is this thread's
   }
   block_signals(nullptr);
@@ -193,21 +196,30 @@ class Attributes {
 };
 
 // The thread that was started with this handle and has not been joined.
-Thread* find(pthread_t handle) {
+struct Found {
+  Thread* thread = nullptr;
+  uint32_t life = 0;  // it is another thread's once this has changed
+};
+Found find(pthread_t handle) {
   if (!recording) {
-    return nullptr;
+    return {};
   }
+  const Guard guard(&threads_lock);
   for (Thread* thread = threads(); thread != nullptr; thread = thread->next) {
     if (!thread->gone && pthread_equal(thread->handle, handle) != 0) {
-      return thread;
+      return {thread, thread->life};
     }
   }
-  return nullptr;
+  return {};
 }
 
-void joined(Thread* thread, uint64_t pc) {
-  if (thread != nullptr) {
-    thread->gone = true;
+void joined(const Found& found, uint64_t pc) {
+  Thread* const thread = found.thread;
+  if (thread == nullptr || thread->life != found.life) {
+    return;
+  }
+  thread->gone = true;
+  if (takes_part(thread)) {
     put_point_after(RecordType::kJoin, thread->number, pc, thread->ended);
   }
 }
@@ -240,7 +252,7 @@ TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attribut
   if (TSOMON_UNLIKELY(tsomon::explore::active)) {
     return tsomon::explore::create_thread(handle, attributes, routine, argument);
   }
-  if (!recording || (local.off && local.thread == nullptr)) {
+  if (!(recording || controlled) || (local.off && local.thread == nullptr)) {
     return real_pthread_create(handle, attributes, routine, argument);
   }
   activate();
@@ -293,11 +305,11 @@ TSOMON_HOOK int pthread_join(pthread_t handle, void** value) {
   if (TSOMON_UNLIKELY(tsomon::explore::active)) {
     return tsomon::explore::join_thread(handle, value);
   }
-  Thread* const thread = find(handle);
+  const Found thread = find(handle);
   drain_before_sleeping(TSOMON_PC());
-  const bool waits = thread != nullptr && local.thread != nullptr;
+  const bool waits = thread.thread != nullptr && local.thread != nullptr;
   if (waits) {
-    put_request(tsomon::Waited::kThread, thread->number, TSOMON_PC());
+    put_request(tsomon::Waited::kThread, thread.thread->number, TSOMON_PC());
   }
   const int result = real_pthread_join(handle, value);
   if (result == 0) {
@@ -312,7 +324,7 @@ TSOMON_HOOK int pthread_tryjoin_np(pthread_t handle, void** value) {
   if (TSOMON_UNLIKELY(tsomon::explore::active)) {
     tsomon::explore::refuse("pthread_tryjoin_np");
   }
-  Thread* const thread = find(handle);
+  const Found thread = find(handle);
   const int result = real_pthread_tryjoin_np(handle, value);
   if (result == 0) {
     joined(thread, TSOMON_PC());
@@ -324,7 +336,7 @@ TSOMON_HOOK int pthread_timedjoin_np(pthread_t handle, void** value, const times
   if (TSOMON_UNLIKELY(tsomon::explore::active)) {
     tsomon::explore::refuse("pthread_timedjoin_np");
   }
-  Thread* const thread = find(handle);
+  const Found thread = find(handle);
   const int result = real_pthread_timedjoin_np(handle, value, time);
   if (result == 0) {
     joined(thread, TSOMON_PC());
@@ -336,10 +348,10 @@ TSOMON_HOOK int pthread_detach(pthread_t handle) {
   if (TSOMON_UNLIKELY(tsomon::explore::active)) {
     return tsomon::explore::detach_thread(handle);
   }
-  Thread* const thread = find(handle);
+  const Found found = find(handle);
   const int result = real_pthread_detach(handle);
-  if (result == 0 && thread != nullptr) {
-    thread->gone = true;
+  if (result == 0 && found.thread != nullptr && found.thread->life == found.life) {
+    found.thread->gone = true;
   }
   return result;
 }

@@ -8,6 +8,7 @@
 #include <linux/membarrier.h>
 
 #include "decoders/capture/kernel_calls.h"
+#include "monitor/probe/guard.h"
 #include "monitor/probe/runtime.h"
 
 namespace tsomon::probe {
@@ -20,7 +21,7 @@ constexpr size_t kMostModules = 1024;
 
 // Distances of the entries from where they stand, by address. No lock: a fork at any moment leaves nothing held.
 struct Module {
-  enum State : uint32_t { kFree, kBeingTold, kHere };
+  enum State : uint32_t { kFree, kBeingTold, kHere, kBeingWritten };
   std::atomic<uint32_t> state{kFree};
   const int32_t* begin = nullptr;
   const int32_t* end = nullptr;
@@ -54,6 +55,20 @@ const int32_t* write_page(int memory, const Module& module, const int32_t* entry
   return written == static_cast<long>(size) ? entry : nullptr;
 }
 
+// False: it is not there, or is about to go.
+bool hold(Module& module) {
+  for (unsigned tries = 0;; ++tries) {
+    uint32_t expected = Module::kHere;
+    if (module.state.compare_exchange_strong(expected, Module::kBeingWritten)) {
+      return true;
+    }
+    if (expected != Module::kBeingWritten) {
+      return false;
+    }
+    let_others_run(tries);
+  }
+}
+
 bool write_module(int memory, const Module& module, bool watched) {
   for (const int32_t* entry = module.begin; entry != nullptr && entry != module.end;) {
     entry = write_page(memory, module, entry, watched ? kWatched : kPlain);
@@ -73,12 +88,13 @@ void synchronise() {
 
 // `only`: nullptr: all.
 bool write_modules(const Module* only, bool watched) {
+  const uint64_t signals = block_signals();  // a handler might load a library, and wait
   const int memory = kernel::open("/proc/self/mem", O_RDWR | O_CLOEXEC);
   bool written = memory >= 0;
-  for (const Module& module : modules) {
-    if (written && (only == nullptr || only == &module) &&
-        module.state.load(std::memory_order_acquire) == Module::kHere) {
+  for (Module& module : modules) {
+    if (written && (only == nullptr || only == &module) && hold(module)) {
       written = write_module(memory, module, watched);
+      module.state.store(Module::kHere);
     }
   }
   const int error = errno;
@@ -86,6 +102,7 @@ bool write_modules(const Module* only, bool watched) {
     kernel::close(memory);
   }
   synchronise();
+  restore_signals(signals);
   if (!written) {
     warn("cannot %s functions: /proc/self/mem: %s", watched ? "watch" : "stop watching",
          std::strerror(error));
@@ -95,7 +112,7 @@ bool write_modules(const Module* only, bool watched) {
 
 bool has_twins() {
   for (const Module& module : modules) {
-    if (module.state.load(std::memory_order_acquire) == Module::kHere) {
+    if (module.state.load(std::memory_order_acquire) >= Module::kHere) {
       return true;
     }
   }
@@ -107,6 +124,18 @@ bool has_twins() {
 bool watch_twins(bool watched) {
   watched_now.store(watched);
   return !has_twins() || write_modules(nullptr, watched);
+}
+
+bool functions_have_twins() { return has_twins(); }
+
+void unwatch_twins_after_fork() {
+  for (Module& module : modules) {
+    uint32_t expected = Module::kBeingWritten;
+    module.state.compare_exchange_strong(expected, Module::kHere);
+  }
+  if (watched_now.load()) {
+    watch_twins(false);
+  }
 }
 
 }  // namespace tsomon::probe
@@ -123,8 +152,9 @@ TSOMON_HOOK void tsomon_runtime_twins_here(const int32_t* begin, const int32_t* 
       module.begin = begin;
       module.end = end;
       module.state.store(Module::kHere);
-      if (watched_now.load()) {
-        write_modules(&module, true);
+      for (bool written = false; watched_now.load() != written;) {
+        written = !written;
+        write_modules(&module, written);
       }
       return;
     }
@@ -136,7 +166,8 @@ TSOMON_HOOK void tsomon_runtime_twins_here(const int32_t* begin, const int32_t* 
 
 TSOMON_HOOK void tsomon_runtime_twins_gone(const int32_t* begin, const int32_t*) {
   for (Module& module : modules) {
-    if (module.state.load(std::memory_order_acquire) == Module::kHere && module.begin == begin) {
+    if (module.state.load(std::memory_order_acquire) >= Module::kHere && module.begin == begin &&
+        hold(module)) {
       module.state.store(Module::kFree);
       return;
     }

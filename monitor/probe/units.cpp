@@ -7,6 +7,7 @@
 #include "monitor/probe/noise.h"
 #include "monitor/probe/record_stamps.h"
 #include "monitor/probe/runtime.h"
+#include "monitor/probe/slices.h"
 
 extern "C" __attribute__((weak, visibility("default"))) const char tsomon_units_may_be_cancelled;
 
@@ -98,8 +99,11 @@ __attribute__((noinline)) uint32_t stamp_unit(Context* context) {
 // What was not expected, or is the first of its thread.
 __attribute__((noinline)) uint32_t enter_slowly(const char* name, uint64_t pc) {
   activate();
-  if (local.thread == nullptr || name == nullptr) {
+  if (name == nullptr) {
     return 0;
+  }
+  if (local.thread == nullptr) {
+    return controlled ? ++local.units : 0;
   }
   const uint32_t unit = begin_unit(label_id_of(name), pc);
   noise();
@@ -110,7 +114,7 @@ __attribute__((noinline)) uint32_t enter_slowly(const char* name, uint64_t pc) {
 // expected is recorded in few stores and without a call.
 inline __attribute__((always_inline)) uint32_t enter(const char* name, uint64_t pc) {
   Context& context = *local.context;
-  if (TSOMON_LIKELY(simple_atomics && name != nullptr && capture::has_room(context.encoder))) {
+  if (TSOMON_LIKELY(quick_units && name != nullptr && capture::has_room(context.encoder))) {
     const uint32_t label = recent_label_id(name);
     const bool stamped = is_last(context, context.stamped);
     const bool owed = owes_stamp(context);
@@ -242,7 +246,11 @@ TSOMON_HOOK void tsomon_runtime_unit_begin(const char* name) {
     return;
   }
   activate();
-  if (local.thread == nullptr || name == nullptr) {
+  if (name == nullptr) {
+    return;
+  }
+  if (local.thread == nullptr) {
+    local.units += controlled ? 1 : 0;
     return;
   }
   put_boundary(RecordType::kUnitBegin, label_id_of(name), TSOMON_PC());

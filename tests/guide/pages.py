@@ -37,6 +37,12 @@ LEFT_OUT = {
     "docs/guide/check.md": {
         "tsomon check --property consistency --order thread [": "a form with its alternatives; tests/cli/check_consistency.case",
     },
+    "docs/guide/dormant.md": {
+        "TSOMON_OPTIONS=control=on ./server &": "a server that runs on; tests/slices has one that is watched",
+        "tsomon record --pid $!": "likewise",
+        "tsomon check slice.tsomon": "likewise",
+        "tsomon run --pid $!": "likewise",
+    },
     "docs/guide/elsewhere.md": {
         "tsomon check --sysroot /mnt/target": "the files of another machine; tests/recorded/elsewhere.case",
         "tsomon check --debug-paths ~/symbols": "likewise",

@@ -1,105 +1,123 @@
-// Slices of a run that are asked about while it goes on.
-#include "monitor/predict/slices.h"
-
+// What is definite in a slice (monitor/probe/slices.h) is definite in the run that it was cut from: the ground on which
+// `tsomon record --pid` and `run --pid` stand (docs/theory.md, section 10).
 #include <algorithm>
-#include <string>
+#include <map>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include "decoders/std/reader.h"
+#include "monitor/judge/check.h"
+#include "monitor/judge/losses.h"
+#include "tests/rounds.h"
+#include "tests/tso/executions.h"
+#include "tests/tso/mini_trace.h"
+#include "tests/tso/random_trace.h"
+#include "tso/check/analysis.h"
 
 using namespace tsomon;
+using namespace tsomon::testing;
 
 namespace {
 
-struct Said {
-  std::vector<std::string> texts;  // of each report
-  SliceSummary summary;
+const int kRounds = rounds(6000, 60000);
+
+// Of one thread: the events from `begin` to `end`, by their place among its own.
+struct Part {
+  size_t begin = 0;
+  size_t end = 0;
 };
 
-// In blocks of so many events.
-Said predicted(const std::string& lines, const SliceOptions& options, size_t block_events) {
-  const auto trace = read_std_text(lines, "test");
-  REQUIRE(trace.has_value());
-  Said said;
-  SlicePredictor predictor(options, [&](const Prediction& prediction) {
-    said.texts.push_back(predictions_text(prediction));
-  });
-  EventBlock block;
-  for (size_t begin = 0; begin < trace->events.size(); begin += block_events) {
-    block.clear();
-    block.append(*trace, begin, std::min(begin + block_events, trace->events.size()));
-    predictor.add(block, trace->symbols, {});
-    predictor.idle({});
+// Where a thread may join: none of its units is open, and its store buffer is empty.
+std::vector<size_t> places_to_join(const std::vector<Event>& events) {
+  std::vector<size_t> places = {0};
+  int units = 0;
+  for (size_t i = 0; i != events.size(); ++i) {
+    const EventKind kind = events[i].kind();
+    units += kind == EventKind::kUnitBegin ? 1 : 0;
+    units -= kind == EventKind::kUnitEnd ? 1 : 0;
+    const bool drained = kind == EventKind::kFence || kind == EventKind::kReadModifyWrite;
+    if (units == 0 && drained) {
+      places.push_back(i + 1);
+    }
   }
-  predictor.finish(trace->symbols, {});
-  said.summary = predictor.summary();
-  return said;
+  return places;
 }
 
-std::string take_both(const std::string& thread, const std::string& first,
-                      const std::string& second) {
-  return thread + "|acq(" + first + ")|1" + first + "\n" + thread + "|acq(" + second + ")|2" +
-         first + "\n" + thread + "|rel(" + second + ")|3\n" + thread + "|rel(" + first + ")|4\n";
-}
-
-// Of a thread that nobody else has to do with.
-std::string others(int count) {
-  std::string lines;
-  for (int i = 0; i < count; ++i) {
-    lines += "T9|w(own)|9\n";
+Trace random_slice(std::mt19937_64& random, const Trace& trace) {
+  std::map<uint32_t, std::vector<Event>> threads;
+  for (const Event& event : trace.events) {
+    threads[event.thread].push_back(event);
   }
-  return lines;
+  std::map<uint32_t, Part> parts;
+  for (const auto& [thread, events] : threads) {
+    const std::vector<size_t> places = places_to_join(events);
+    Part& part = parts[thread];
+    part.begin = random() % 6 == 0 ? events.size() : places[random() % places.size()];
+    part.end = random() % 2 == 0 ? events.size()
+                                 : part.begin + random() % (events.size() - part.begin + 1);
+  }
+  Trace slice;
+  slice.symbols = trace.symbols;
+  slice.symbols.initial_zero = false;
+  slice.symbols.initial_values.clear();
+  slice.sampled = true;
+  std::map<uint32_t, size_t> place;
+  for (const Event& event : trace.events) {
+    const size_t at = place[event.thread]++;
+    const Part& part = parts[event.thread];
+    if (at >= part.begin && at < part.end) {
+      Event bare = event;
+      bare.has_hi = bare.has_read_value = bare.has_write_value = 0;
+      slice.add(bare, trace.lo(event), trace.hi(event), trace.read_value(event),
+                trace.write_value(event));
+    }
+  }
+  return slice;
 }
 
 }  // namespace
 
-TEST_CASE("locks in both orders are an occasion, and what is known is not told again") {
-  const std::string inversion = take_both("T1", "a", "b") + others(10) + take_both("T2", "b", "a");
-  for (const size_t block : {1U, 7U, 1'000U}) {
-    const Said once = predicted(inversion, {}, block);
-    CHECK(once.summary.slices == 1);
-    CHECK(once.summary.predicted == 1);
-    REQUIRE(once.texts.size() == 1);
-    CHECK(once.texts.front().find("deadlock, each waits for the next") != std::string::npos);
-    SliceOptions short_slices;
-    short_slices.slice_events = 100;
-    const Said again = predicted(inversion + others(200) + inversion, short_slices, block);
-    CHECK(again.texts.size() == 1);
-    CHECK(again.summary.predicted == 1);
+TEST_CASE("what is definite in a slice is definite in the run") {
+  std::mt19937_64 random(20261129);
+  int definite = 0;
+  int smaller = 0;
+  int refused = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    RandomTraceOptions made = random_options(random);
+    made.steps += 4;
+    const RandomTrace run = random_trace(random, made);
+    AnalysisOptions asked = random_analysis(random, made);
+    asked.relation.semantics = Semantics::kExact;
+    const Trace slice = random_slice(random, run.trace);
+    if (slice.events.empty()) {
+      continue;
+    }
+    CheckOptions how;
+    how.property = asked.property;
+    how.analysis = asked;
+    how.analysis.values = false;
+    auto watched = check_trace(slice, how);
+    if (!watched) {
+      ++refused;
+      continue;
+    }
+    keep_what_is_certain("a slice", &*watched);
+    INFO(show(run.trace));
+    INFO(show(slice));
+    CHECK(watched->verdict() != Verdict::kClean);
+    smaller += slice.events.size() < run.trace.events.size() ? 1 : 0;
+    if (watched->verdict() != Verdict::kDefinite) {
+      continue;
+    }
+    ++definite;
+    const auto whole = analyse(run.trace, asked);
+    REQUIRE(whole.has_value());
+    REQUIRE(whole->verdict() == Verdict::kDefinite);
+    if (asked.property != Property::kScSerializability) {
+      REQUIRE(Executions(run.trace, asked.relation).violates(asked.property, run.execution));
+    }
   }
-  CHECK(predicted(take_both("T1", "a", "b") + take_both("T2", "a", "b"), {}, 3).summary.slices ==
-        0);
-}
-
-TEST_CASE("accesses that come close are an occasion, unless a common lock keeps them apart") {
-  const std::string one = "T1|acq(l)|1\nT1|w(x)|2\nT1|rel(l)|3\n";
-  const std::string other = "T2|acq(l)|4\nT2|w(x)|5\nT2|rel(l)|6\n";
-  CHECK(predicted(one + other, {}, 2).summary.slices == 0);
-  const Said race = predicted(one + "T2|w(x)|7\n", {}, 2);
-  CHECK(race.summary.slices == 1);
-  REQUIRE(race.texts.size() == 1);
-  CHECK(race.texts.front().find("race:") != std::string::npos);
-  // What comes later than two thousand events is not close.
-  CHECK(predicted(one + others(3'000) + "T2|w(x)|7\n", {}, 50).summary.slices == 0);
-}
-
-TEST_CASE("what is further apart than a slice is long is not seen") {
-  SliceOptions options;
-  options.slice_events = 100;
-  const Said said =
-      predicted(take_both("T1", "a", "b") + others(500) + take_both("T2", "b", "a"), options, 10);
-  CHECK(said.summary.slices == 1);
-  CHECK(said.summary.predicted == 0);
-  CHECK(said.texts.empty());
-}
-
-TEST_CASE("occasions beyond the budget are left out and counted") {
-  SliceOptions options;
-  options.max_work = 0;
-  const Said said = predicted("T1|w(x)|1\nT2|w(x)|2\nT1|w(y)|3\nT2|w(y)|4\n", options, 1);
-  CHECK(said.summary.slices == 0);
-  CHECK(said.summary.left_out == 2);
-  CHECK(said.texts.empty());
+  CHECK(smaller > kRounds / 4);
+  CHECK(definite > kRounds / 200);
+  CHECK(refused < kRounds / 4);
 }

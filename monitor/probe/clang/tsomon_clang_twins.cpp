@@ -3,6 +3,9 @@
 // Purpose     As the plugin of gcc has it (monitor/probe/gcc/tsomon_twins.cpp): of each function the plain one,
 //             without instrumentation, and its twin NAME.tsomon with it. At the start of the passes, so each
 //             is inlined into its like; behind them twins that nobody can come to are taken away.
+// Callers     of a local function leave out or change what they pass to it where the compiler sees that its body
+//             makes nothing of it, or that all pass the same. The twin, which they may come to, does. So local functions are kept as they
+//             are, as if others could call them, until all have been inlined.
 // No twin     Functions that the program excludes from instrumentation, that are naked, or that keep the
 //             address of a label in static data.
 // Source      LLVM 14, "Writing an LLVM Pass" (new pass manager).
@@ -10,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
@@ -24,6 +28,8 @@ namespace {
 using namespace llvm;
 
 constexpr const char* kSuffix = ".tsomon";
+constexpr const char* kAsItIs =
+    "tsomon-as-it-is";  // a local function that is kept for its twin's sake
 
 const char* obstacle(const Function& function) {
   if (!function.hasFnAttribute(Attribute::SanitizeThread)) {
@@ -55,6 +61,8 @@ class Twins : public PassInfoMixin<Twins> {
     }
     std::vector<Function*> twins;
     std::vector<GlobalValue*> kept;
+    SmallVector<GlobalValue*, 16> used;
+    collectUsedGlobalVariables(module, used, true);
     std::string without;
     DenseMap<Function*, Function*> twin_of;
     for (Function* const function : functions) {
@@ -70,6 +78,10 @@ class Twins : public PassInfoMixin<Twins> {
       twin_of[function] = twin;
       twins.push_back(twin);
       kept.push_back(twin);
+      if (function->hasLocalLinkage() && !is_contained(used, function)) {
+        function->addFnAttr(kAsItIs);
+        kept.push_back(function);
+      }
     }
     for (Function* const function : functions) {
       function->removeFnAttr(Attribute::SanitizeThread);
@@ -117,6 +129,14 @@ class Twins : public PassInfoMixin<Twins> {
 class Leave : public PassInfoMixin<Leave> {
  public:
   PreservedAnalyses run(Module& module, ModuleAnalysisManager&) {
+    std::vector<Function*> local;
+    for (Function& function : module) {
+      if (function.hasFnAttribute(kAsItIs)) {
+        local.push_back(&function);
+      }
+    }
+    leave_used(module, local);
+    erase_unused(local);
     std::vector<Function*> waiting;
     for (Function& twin : module) {
       if (twin.isDeclaration() || !twin.getName().endswith(kSuffix)) {
@@ -129,21 +149,24 @@ class Leave : public PassInfoMixin<Leave> {
       }
     }
     leave_used(module, waiting);
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (Function*& twin : waiting) {
-        if (twin != nullptr && twin->use_empty() && twin->isDiscardableIfUnused()) {
-          twin->eraseFromParent();
-          twin = nullptr;
-          changed = true;
-        }
-      }
-    }
+    erase_unused(waiting);
     return PreservedAnalyses::none();
   }
   static bool isRequired() { return true; }
 
  private:
+  static void erase_unused(std::vector<Function*>& functions) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (Function*& function : functions) {
+        if (function != nullptr && function->use_empty() && function->isDiscardableIfUnused()) {
+          function->eraseFromParent();
+          function = nullptr;
+          changed = true;
+        }
+      }
+    }
+  }
   static void leave_used(Module& module, const std::vector<Function*>& functions) {
     SmallVector<GlobalValue*, 16> used;
     GlobalVariable* const list = collectUsedGlobalVariables(module, used, true);

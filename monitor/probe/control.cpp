@@ -1,0 +1,309 @@
+#include "monitor/probe/control.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <linux/close_range.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "decoders/capture/kernel_calls.h"
+#include "monitor/probe/chunk_writer.h"
+#include "monitor/probe/last_thread.h"
+#include "monitor/probe/process_clock.h"
+#include "monitor/probe/real.h"
+#include "monitor/probe/runtime.h"
+#include "monitor/probe/slices.h"
+#include "monitor/probe/twins.h"
+
+namespace tsomon::probe {
+namespace {
+
+constexpr int kIdle = 1000;                // milliseconds between looks while nobody asks
+constexpr int kPatience = 500;             // ... for a request
+constexpr int64_t kStep = 10;              // ... between looks while a slice is recorded
+constexpr int64_t kMostGrace = 1'000'000;  // microseconds for open units to end
+constexpr int64_t kLeastGrace = 20'000;
+constexpr int64_t kLongest = int64_t{3600} * 1'000'000;
+constexpr size_t kMostRequest = 64;
+
+pthread_t thread{};
+std::atomic<bool> ends{false};
+// Of start_control(), which waits for it.
+std::atomic<int> answer{0};  // 0: not yet; 1: it listens; else an errno value, negative
+bool prepared = false;
+bool forked = false;
+sockaddr_un address{};
+socklen_t address_size = 0;
+
+int64_t microseconds() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<int64_t>(time.tv_sec) * 1'000'000 + time.tv_nsec / 1000;
+}
+
+long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
+  return kernel::call(number, a, b, c, d);
+}
+
+bool ready(int fd, int milliseconds) {
+  pollfd one{fd, POLLIN, 0};
+  return system_call(SYS_poll, reinterpret_cast<long>(&one), 1, milliseconds) == 1;
+}
+
+bool hung_up(int fd) {
+  pollfd one{fd, POLLRDHUP, 0};
+  return system_call(SYS_poll, reinterpret_cast<long>(&one), 1, 0) == 1 &&
+         (one.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+}
+
+__attribute__((format(printf, 2, 3))) void say(int fd, const char* format, ...) {
+  char text[256];
+  va_list list;
+  va_start(list, format);
+  const int size = std::vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  const long length =
+      size < static_cast<int>(sizeof text) ? size : static_cast<long>(sizeof text) - 1;
+  iovec part{text, static_cast<size_t>(length)};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  system_call(SYS_sendmsg, fd, reinterpret_cast<long>(&message), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool may_ask(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (kernel::call(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, reinterpret_cast<long>(&peer),
+                   reinterpret_cast<long>(&size)) != 0) {
+    return false;
+  }
+  return peer.uid == 0 || peer.uid == geteuid();
+}
+
+// What is asked for, in microseconds, and the descriptor that came with it; 0: nothing that makes sense.
+int64_t receive(int fd, int* file) {
+  char text[kMostRequest];
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  iovec part{text, sizeof text - 1};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const long size = system_call(SYS_recvmsg, fd, reinterpret_cast<long>(&message),
+                                MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  *file = -1;
+  if (size <= 0) {
+    return 0;
+  }
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+      header->cmsg_len == CMSG_LEN(sizeof(int))) {
+    std::memcpy(file, CMSG_DATA(header), sizeof *file);
+  }
+  text[size] = '\0';
+  constexpr char kSlice[] = "slice ";
+  constexpr size_t kPrefix = sizeof kSlice - 1;
+  if (std::strncmp(text, kSlice, kPrefix) != 0 || text[kPrefix] < '0' || text[kPrefix] > '9') {
+    return 0;
+  }
+  char* end = nullptr;
+  const int64_t asked = std::strtoll(text + kPrefix, &end, 10);
+  return *end == '\0' && asked > 0 && asked <= kLongest ? asked : 0;
+}
+
+// The clock is measured first where it never was.
+void prepare() {
+  if (!prepared) {
+    prepared = true;
+    forked ? prepare_clock_after_fork() : prepare_clock();
+  }
+}
+
+void record_slice(int client, int64_t asked, int file) {
+  prepare();
+  if (const int error = open_slice(file); error != 0) {
+    return say(client, "error the file cannot be used: %s", strerrordesc_np(error));
+  }
+  begin_slice();
+  const bool watched = watch_twins(true);
+  const int64_t begin = microseconds();
+  if (watched) {
+    say(client, "begun");
+  }
+  const auto goes_on = [&](int64_t until) {
+    const int64_t left = until - microseconds();
+    return watched && left > 0 && !ends.load() && !hung_up(client) &&
+           write_slice(left < kStep * 1000 ? left / 1000 + 1 : kStep);
+  };
+  while (goes_on(begin + asked)) {
+  }
+  const int64_t watched_for = microseconds() - begin;
+  close_slice();
+  const int64_t grace = asked < kLeastGrace ? kLeastGrace : asked < kMostGrace ? asked : kMostGrace;
+  for (const int64_t closed = microseconds(); units_are_open() && goes_on(closed + grace);) {
+  }
+  const int error = finish_slice();
+  const SliceThreads threads = end_slice();
+  watch_twins(false);
+  if (!watched) {
+    say(client, "error functions cannot be switched: /proc/self/mem cannot be written");
+  } else if (error != 0) {
+    say(client, "error the capture is not whole: %s", strerrordesc_np(error));
+  } else {
+    say(client, "ended watched=%lld threads=%u cut=%u", static_cast<long long>(watched_for),
+        threads.joined, threads.cut_units);
+  }
+}
+
+void serve(int client) {
+  if (!may_ask(client) || !ready(client, kPatience)) {
+    return;
+  }
+  int file = -1;
+  const int64_t asked = receive(client, &file);
+  if (asked == 0 || file < 0) {
+    say(client, "error expected 'slice MICROSECONDS' and the descriptor of a file");
+    if (file >= 0) {
+      kernel::close(file);
+    }
+    return;
+  }
+  record_slice(client, asked, file);
+}
+
+int listen_at_address() {
+  const long fd = system_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fd < 0) {
+    return -errno;
+  }
+  struct stat old {};
+  if (address.sun_path[0] != '\0' && kernel::stat(address.sun_path, &old) == 0 &&
+      S_ISSOCK(old.st_mode)) {
+    system_call(SYS_unlink, reinterpret_cast<long>(address.sun_path));
+  }
+  const bool listens =
+      system_call(SYS_bind, fd, reinterpret_cast<long>(&address), address_size) == 0 &&
+      system_call(SYS_listen, fd, 4) == 0;
+  const int error = errno;
+  if (listens && address.sun_path[0] != '\0') {
+    system_call(SYS_chmod, reinterpret_cast<long>(address.sun_path), 0600);
+  }
+  if (!listens) {
+    kernel::close(static_cast<int>(fd));
+    return -error;
+  }
+  return static_cast<int>(fd);
+}
+
+void* control_thread(void*) {
+  local.off = true;
+  // Nobody waits for the end of a file that only this thread holds.
+  if (system_call(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE) != 0) {
+    answer.store(-errno);
+    return nullptr;
+  }
+  const int listener = listen_at_address();
+  answer.store(listener >= 0 ? 1 : listener);
+  while (listener >= 0 && !ends.load()) {
+    if (ready(listener, kIdle) && !ends.load()) {
+      const long client = system_call(SYS_accept4, listener, 0, 0, SOCK_CLOEXEC);
+      if (client >= 0) {
+        serve(static_cast<int>(client));
+        kernel::close(static_cast<int>(client));
+      }
+    } else if (only_own_threads(1 + clock_threads())) {
+      end_clock();
+      kernel::call(SYS_exit, exit_status());
+    }
+  }
+  return nullptr;
+}
+
+void name_address() {
+  address = {};
+  address.sun_family = AF_UNIX;
+  const bool abstract = options.control == nullptr;
+  char* const at = address.sun_path + (abstract ? 1 : 0);
+  const size_t room = sizeof address.sun_path - 1;
+  const int size = abstract ? std::snprintf(at, room, "tsomon/%d", getpid())
+                            : std::snprintf(at, room, "%s/tsomon.%d", options.control, getpid());
+  address_size =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + (abstract ? 1 : 0) + size);
+}
+
+}  // namespace
+
+bool start_control() {
+  if (options.control != nullptr && std::strlen(options.control) > sizeof address.sun_path - 24) {
+    warn("control: the path of the folder is too long for a socket: %s", options.control);
+    return false;
+  }
+  name_address();
+  prepare_chunk_writer();
+  answer.store(0);
+  ends.store(false);
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  real_pthread_sigmask(SIG_SETMASK, &all, &old);
+  const int failed = real_pthread_create(&thread, nullptr, control_thread, nullptr);
+  real_pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  if (failed != 0) {
+    warn("control: no thread: %s", strerrordesc_np(failed));
+    return false;
+  }
+  for (unsigned tries = 0; answer.load() == 0; ++tries) {
+    let_others_run(tries);
+  }
+  if (answer.load() < 0) {
+    real_pthread_join(thread, nullptr);
+    warn("control: this process cannot be asked to be watched: %s",
+         strerrordesc_np(-answer.load()));
+    return false;
+  }
+  return true;
+}
+
+// What wakes the thread is somebody who asks.
+void end_control() {
+  ends.store(true);
+  const long fd = system_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fd >= 0) {
+    system_call(SYS_connect, fd, reinterpret_cast<long>(&address), address_size);
+  }
+  real_pthread_join(thread, nullptr);
+  if (fd >= 0) {
+    kernel::close(static_cast<int>(fd));
+  }
+  end_clock();
+}
+
+void remove_control() {
+  if (address_size != 0 && address.sun_path[0] != '\0') {
+    system_call(SYS_unlink, reinterpret_cast<long>(address.sun_path));
+  }
+}
+
+void forget_control() {
+  forked = true;
+  prepared = false;
+  address_size = 0;
+  ends.store(true);
+}
+
+}  // namespace tsomon::probe

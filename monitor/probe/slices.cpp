@@ -1,0 +1,186 @@
+#include "monitor/probe/slices.h"
+
+#include <csignal>
+
+#include <ucontext.h>
+
+#include "monitor/probe/before_start.h"
+#include "monitor/probe/chunks.h"
+#include "monitor/probe/recorded_threads.h"
+#include "monitor/probe/runtime.h"
+
+namespace tsomon::probe {
+
+bool controlled = false;
+std::atomic<uint32_t> slice{0};
+bool quick_units = false;
+
+namespace {
+
+std::atomic<bool> joining{false};
+std::atomic<bool> closing{false};
+std::atomic<bool> begun{false};  // by the first thread that joined
+
+// A handler that was left by a jump ran deeper in the stack than this, or on another one.
+bool in_handler() {
+  const HandlerPlace& handler = local.handler;
+  if (handler.address == 0) {
+    return false;
+  }
+  stack_t now{};
+  const bool on_alternate = sigaltstack(nullptr, &now) == 0 && (now.ss_flags & SS_ONSTACK) != 0;
+  const auto here = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+  if (on_alternate != handler.on_alternate ? !on_alternate : here > handler.address) {
+    local.handler = {};
+    return false;
+  }
+  return true;
+}
+
+// A thread that took part before has its context and its chunk.
+bool begin_again(Thread* thread, uint32_t number) {
+  const ChunkSwitch change(thread, number);
+  if (!change.allowed()) {
+    return false;
+  }
+  Context* context = thread->context;
+  while (context != nullptr && context->outer != nullptr) {
+    Context* const outer = context->outer;
+    return_chunk(thread, context);
+    context->outer = thread->spare;
+    thread->spare = context;
+    context = outer;
+  }
+  if (context == nullptr && (context = thread->spare) != nullptr) {
+    thread->spare = context->outer;
+  }
+  if (context == nullptr && (context = new_context()) == nullptr) {
+    return false;
+  }
+  return_chunk(thread, context);
+  context->repeats.word = 0;
+  context->repeats.ending = false;
+  thread->number = next_number.fetch_add(1, std::memory_order_relaxed);
+  thread->sequence.store(0, std::memory_order_relaxed);
+  thread->bytes = 0;
+  thread->lost.store(0, std::memory_order_relaxed);
+  thread->lost_reported = 0;
+  thread->muted = false;
+  thread->began = stamp();
+  thread->ended = 0;
+  begin_stream(thread, context);
+  return true;
+}
+
+// Above a lock that nobody holds long: all threads of the program, those that have ended left out.
+template <typename Each>
+void for_all_that_take_part(Each each) {
+  const Guard guard(&threads_lock);
+  for (Thread* thread = all_threads.load(std::memory_order_acquire); thread != nullptr;
+       thread = thread->next) {
+    if (takes_part(thread)) {
+      each(thread);
+    }
+  }
+}
+
+uint32_t open_units(const Thread* thread) {
+  const auto* const state = const_cast<const volatile Local*>(thread->state);
+  return state != nullptr && state->thread == thread ? state->units : 0;
+}
+
+}  // namespace
+
+bool join_slice() {
+  if (TSOMON_LIKELY(!joining.load(std::memory_order_relaxed)) || local.off || ended_early ||
+      local.thread != nullptr || local.units != 0 || in_handler()) {
+    return false;
+  }
+  const uint32_t number = slice.load(std::memory_order_seq_cst);
+  // Its stores from before are visible when it begins.
+  __builtin_ia32_mfence();
+  if (Thread* const known = local.own; known == nullptr) {
+    if (Thread* const thread = new_thread(); thread != nullptr) {
+      thread->began = stamp();
+      begin_thread(thread);
+    }
+  } else if (begin_again(known, number)) {
+    put_point_now(RecordType::kThreadBegin, 0, 0);
+    if (local.ignored_loads != 0 || local.ignored_stores != 0) {
+      put_ignored(0);
+    }
+  }
+  if (local.thread != nullptr && !begun.exchange(true)) {
+    put_kept_ranges();
+  }
+  return local.thread != nullptr && local.context != &inactive;
+}
+
+void leave_slice() {
+  local.context = &inactive;
+  local.thread = nullptr;
+}
+
+void join_or_leave() {
+  if (local.thread == nullptr) {
+    join_slice();
+  } else if (local.units == 0 && (closing.load(std::memory_order_relaxed) || finishing())) {
+    leave_slice();
+  }
+}
+
+HandlerPlace enter_signal(const void* interrupted) {
+  const HandlerPlace before = local.handler;
+  if (before.address == 0) {
+    const stack_t& alternate = static_cast<const ucontext_t*>(interrupted)->uc_stack;
+    const auto here = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+    local.handler = {here, here - reinterpret_cast<uint64_t>(alternate.ss_sp) < alternate.ss_size};
+  }
+  return before;
+}
+
+void leave_signal(const HandlerPlace& before) { local.handler = before; }
+
+void begin_slice() {
+  forget_ended_threads();
+  next_number.store(0, std::memory_order_relaxed);
+  forget_thread_names();
+  begun.store(false);
+  closing.store(false);
+  slice.fetch_add(1, std::memory_order_seq_cst);
+  quick_units = simple_atomics;
+  recording = true;
+  joining.store(true, std::memory_order_seq_cst);
+}
+
+void close_slice() {
+  joining.store(false, std::memory_order_seq_cst);
+  quick_units = false;
+  closing.store(true, std::memory_order_seq_cst);
+}
+
+bool units_are_open() {
+  bool open = false;
+  for_all_that_take_part([&](const Thread* thread) { open |= open_units(thread) != 0; });
+  return open;
+}
+
+SliceThreads end_slice() {
+  recording = false;
+  SliceThreads threads;
+  for_all_that_take_part([&](Thread* thread) {
+    threads.cut_units += open_units(thread) != 0 ? 1 : 0;
+    for (Context* context = thread->context; context != nullptr; context = context->outer) {
+      *const_cast<volatile uint32_t*>(&context->encoder.capacity) = 0;
+    }
+  });
+  threads.joined = next_number.load(std::memory_order_relaxed);
+  return threads;
+}
+
+void forget_slices() {
+  joining.store(false);
+  closing.store(false);
+}
+
+}  // namespace tsomon::probe

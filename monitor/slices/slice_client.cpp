@@ -1,0 +1,161 @@
+#include "monitor/slices/slice_client.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "monitor/process/descriptor.h"
+#include "tso/support/printable.h"
+#include "tso/support/work.h"
+
+namespace tsomon {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kPatience{2000};
+constexpr milliseconds kLook{50};  // between looks whether to stop
+
+tl::unexpected<Error> problem(pid_t pid, std::string message,
+                              ErrorKind kind = ErrorKind::kEnvironment) {
+  return tl::unexpected<Error>(Error{kind, fmt::format("process {}", pid), {}, std::move(message)});
+}
+
+// The number that the process has for itself, in the namespace it lives in.
+pid_t own_number(pid_t pid) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  pid_t number = pid;
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("NSpid:", 0) == 0) {
+      const size_t last = line.find_last_of("\t ");
+      std::from_chars(line.data() + last + 1, line.data() + line.size(), number);
+    }
+  }
+  return number;
+}
+
+Result<Descriptor> connect_to(pid_t pid, const std::string& folder) {
+  if (::kill(pid, 0) != 0 && errno == ESRCH) {
+    return problem(pid, "there is no such process", ErrorKind::kUnreadable);
+  }
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = folder.empty() ? fmt::format("tsomon/{}", own_number(pid))
+                                          : fmt::format("{}/tsomon.{}", folder, own_number(pid));
+  const size_t at = folder.empty() ? 1 : 0;
+  if (name.size() + at >= sizeof address.sun_path) {
+    return problem(pid, fmt::format("the path of the folder is too long: {}", printable(folder)),
+                   ErrorKind::kUsage);
+  }
+  std::memcpy(address.sun_path + at, name.data(), name.size());
+  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + at + name.size());
+  if (!socket.is_open() ||
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+    return problem(
+        pid,
+        errno == EAGAIN
+            ? "others are asking it already: try again"
+            : fmt::format("cannot be asked ({}): build it with `tsomon-c++ --dormant` and start "
+                          "it with TSOMON_OPTIONS=control=on, or link it with --control",
+                          std::strerror(errno)));
+  }
+  ucred peer{};
+  socklen_t peer_size = sizeof peer;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) != 0 ||
+      peer.pid != pid) {
+    return problem(pid, fmt::format("process {} answers in its place", peer.pid));
+  }
+  return socket;
+}
+
+bool send_request(const Descriptor& socket, std::chrono::microseconds time, int file) {
+  std::string text = fmt::format("slice {}", time.count());
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  iovec part{text.data(), text.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &file, sizeof file);
+  return ::sendmsg(socket.get(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+}
+
+// Empty: the other side is gone, or says nothing until then.
+std::string answer(const Descriptor& socket, Clock::time_point until, bool* stopped) {
+  for (;;) {
+    const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+    pollfd state{socket.get(), POLLIN, 0};
+    if (left.count() <= 0) {
+      return {};
+    }
+    if (!*stopped && stop_asked()) {
+      *stopped = true;
+      ::shutdown(socket.get(), SHUT_WR);  // which ends the slice
+    }
+    if (::poll(&state, 1, static_cast<int>(std::min(left, kLook).count())) > 0) {
+      std::array<char, 512> text{};
+      const ssize_t size = ::recv(socket.get(), text.data(), text.size(), 0);
+      return size > 0 ? std::string(text.data(), static_cast<size_t>(size)) : std::string();
+    }
+  }
+}
+
+uint64_t field(std::string_view text, std::string_view name) {
+  uint64_t value = 0;
+  const size_t at = text.find(name);
+  if (at != std::string_view::npos) {
+    std::from_chars(text.data() + at + name.size(), text.data() + text.size(), value);
+  }
+  return value;
+}
+
+}  // namespace
+
+Result<SliceEnd> record_slice(pid_t pid, const std::string& folder, std::chrono::microseconds time,
+                              int file) {
+  auto socket = connect_to(pid, folder);
+  if (!socket) {
+    return tl::unexpected<Error>(socket.error());
+  }
+  if (!send_request(*socket, time, file)) {
+    return problem(pid, fmt::format("cannot be asked: {}", std::strerror(errno)));
+  }
+  // Units that are open get some time, and the clocks are compared.
+  const auto grace = std::min<std::chrono::microseconds>(time, std::chrono::seconds(1));
+  bool stopped = false;
+  for (Clock::time_point until = Clock::now() + kPatience;;) {
+    const std::string said = answer(*socket, until, &stopped);
+    if (said == "begun") {
+      until = Clock::now() + time + grace + kPatience;
+    } else if (said.rfind("ended ", 0) == 0) {
+      return SliceEnd{std::chrono::microseconds(field(said, "watched=")), field(said, "threads="),
+                      field(said, "cut=")};
+    } else if (said.rfind("error ", 0) == 0) {
+      return problem(pid, printable(said.substr(sizeof "error " - 1)));
+    } else {
+      return problem(pid, ::kill(pid, 0) != 0 && errno == ESRCH
+                              ? "ended while it was watched"
+                              : "does not answer: is it stopped, or another user's?");
+    }
+  }
+}
+
+}  // namespace tsomon
