@@ -248,9 +248,10 @@ std::string explanation_text(const Explanation& explanation, const ExploredRepai
                         input.report.violations());
   }
   if (explanation.violations() > 0) {
-    text += fmt::format("what would have ruled {} out: {} repairs\n",
-                        explanation.repairs.violations == 1 ? "it" : "them all",
-                        explanation.repairs.repairs.size());
+    const size_t count = explanation.repairs.repairs.size();
+    text += fmt::format("what would have ruled {} out: {} repair{}\n",
+                        explanation.repairs.violations == 1 ? "it" : "them all", count,
+                        count == 1 ? "" : "s");
   }
   for (size_t i = 0; i < explanation.repairs.repairs.size(); ++i) {
     const Repair& repair = explanation.repairs.repairs[i];

@@ -5,7 +5,8 @@
 // Errors      start(): the program cannot be started, or has no runtime. A run that the environment
 //             ends says End::kFailed; one whose thread does not come to an operation for
 //             `hang_seconds` is ended, and so is one when a stop was asked for
-//             (tso/support/work.h).
+//             (tso/support/work.h). Neither ends a run whose output is
+//             shown while a debugger traces it.
 // Thread-safety: none.
 #pragma once
 

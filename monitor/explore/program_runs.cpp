@@ -4,8 +4,12 @@
 #include <climits>
 #include <csignal>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -32,6 +36,18 @@ double used_seconds(pid_t process) {
     return 0;
   }
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// A debugger holds it for as long as it likes.
+bool is_traced(pid_t process) {
+  constexpr std::string_view kTracer = "TracerPid:\t";
+  std::ifstream file(fmt::format("/proc/{}/status", process));
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(kTracer)) {
+      return line.substr(kTracer.size()) != "0";
+    }
+  }
+  return false;
 }
 
 struct RunParts {
@@ -237,7 +253,8 @@ bool ProgramProcess::wait_for_run() {
                       (used_seconds(channel.child.load()) - used > options_.hang_seconds / 2 ||
                        seconds_from(since) > 10 * options_.hang_seconds);
     if (!ended && (hung || stop_asked())) {
-      if (const pid_t child = channel.child.load(); child > 0) {
+      const pid_t child = channel.child.load();
+      if (child > 0 && !(options_.show_output && is_traced(child))) {
         channel.ended_here = 1;
         kill(child, SIGKILL);
         ended = true;
@@ -246,6 +263,12 @@ bool ProgramProcess::wait_for_run() {
     }
   }
   ++served_;
+  // The terminal's SIGINT went to the run of a replay, too.
+  if (!ended && stop_asked() && WIFSIGNALED(channel.wait_status) &&
+      WTERMSIG(channel.wait_status) == SIGINT) {
+    newest_.end = End::kStopped;
+    return false;
+  }
   if (ended && newest_.end == End::kHung) {
     take_run();
     newest_.end = End::kHung;

@@ -46,8 +46,10 @@ class Layout {
       }
     }
     for (const Diagram::Bar& bar : diagram.bars) {
-      label_widths_[lane(bar.lane)] = std::max(
-          label_widths_[lane(bar.lane)], std::min(text_width(bar.name), kMostName) * kCharacter);
+      // Two characters apart from the text of the rows.
+      label_widths_[lane(bar.lane)] =
+          std::max(label_widths_[lane(bar.lane)],
+                   (std::min(text_width(bar.name), kMostName) + 2) * kCharacter);
     }
     for (size_t i = 0; i < lanes_; ++i) {
       widths_[i] += label_widths_[i];

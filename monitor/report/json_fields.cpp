@@ -10,7 +10,10 @@ std::string text_of(const Json& object, const char* key) {
 }
 
 uint64_t number_of(const Json& value) {
-  return value.is_number_unsigned() ? value.get<uint64_t>() : 0;
+  // What was made here and not parsed may be signed.
+  const bool is_natural =
+      value.is_number_unsigned() || (value.is_number_integer() && value.get<int64_t>() >= 0);
+  return is_natural ? value.get<uint64_t>() : 0;
 }
 
 uint64_t number_of(const Json& object, const char* key) {

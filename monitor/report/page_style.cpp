@@ -38,7 +38,7 @@ svg .edge path { fill: none; stroke: var(--edge); stroke-width: 1.6 } svg marker
 svg .node rect { fill: var(--box); stroke: var(--line) }
 .t0 { color: var(--t0) } .t1 { color: var(--t1) } .t2 { color: var(--t2) } .t3 { color: var(--t3) } .t4 { color: var(--t4) } .t5 { color: var(--t5) }
 table.source { width: 100%; table-layout: auto } .source th { width: 3em; text-align: right; color: var(--soft); font-weight: 400 } .source th, .source td { border: 0; padding: 0 .6em }
-.source code { white-space: pre-wrap } .source .hit td { background: var(--hit) } .source .hit th { font-weight: 700; color: var(--text) } .by { font-size: .85em; font-weight: 600; white-space: nowrap } .by::before { content: "\25c2 " }
+.source code { display: block; min-width: min(72ch, 55vw); white-space: pre-wrap } .source .hit td { background: var(--hit) } .source .hit th { font-weight: 700; color: var(--text) } .by { font-size: .85em; font-weight: 600; white-space: nowrap } .by::before { content: "\25c2 " }
 @media print { body { max-width: none; padding: 0 } .tools { display: none } details { break-inside: auto } summary { break-after: avoid } figure, tr { break-inside: avoid } svg { max-width: 100%; height: auto } .scroll { overflow: visible } }
 )page";
 

@@ -37,6 +37,9 @@ LEFT_OUT = {
     "docs/guide/check.md": {
         "tsomon check --property consistency --order thread [": "a form with its alternatives; tests/cli/check_consistency.case",
     },
+    "docs/guide/debugger.md": {
+        "gdb ": "a session in a debugger, which asks for what comes next",
+    },
     "docs/guide/dormant.md": {
         "TSOMON_OPTIONS=control=on ./server &": "a server that runs on; tests/slices has one that is watched",
         "tsomon record --pid $!": "likewise",
@@ -56,5 +59,8 @@ LEFT_OUT = {
         "address=": "likewise",
         "tsomon check perf.data": "likewise",
         "tsomon check --unit 'deposit*' perf.data": "likewise",
+    },
+    "docs/guide/tutorial.md": {
+        "tools/quickstart": "installs packages, and builds",
     },
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The page of `tsomon report --html`: check_page.py TSOMON [PROGRAM]
+"""The page of `tsomon report --html`: check_page.py TSOMON [DEADLOCKS BANK_TRANSFER]
 
-Makes pages of traces, of hostile results and, with PROGRAM (deadlocks, of the examples), of a real recording, and
+Makes pages of traces, of hostile results and, with the two programs of the examples, of real recordings, and
 parses them: tags balance, identifiers are unique, nothing is loaded from elsewhere and no name becomes markup; groups,
 pictures and marked source lines are there; no file outside the folders of --source is read.
 With Chromium on the machine the search and the filters are tried, too.
@@ -315,16 +315,29 @@ def check_browser(folder, text):
     expect("open" in [f for f in page.of_class("details", "finding") if f["id"] == every[-1]["id"]][0], "an address of a finding")
 
 
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
+
+
 def check_recording(tsomon, folder, program):
     done = subprocess.run([tsomon, "record", "-o", "run.tsomon", "--", program, "inversion"], cwd=folder,
                           stdout=subprocess.DEVNULL)
     expect(done.returncode == 0, "record")
     results = output(tsomon, folder, ["predict"], "run.tsomon")
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "deadlocks")
-    page = checked(report(tsomon, folder, results, "--source", source), "a recording")
+    page = checked(report(tsomon, folder, results, "--source", os.path.join(EXAMPLES, "deadlocks")), "a recording")
     expect("The predicted order" in page.text("figcaption") and "waits: " in page.text("text"), "the predicted order")
     expect("Who waits for whom" in page.text("figcaption"), "who waits for whom")
     expect(page.of_class("tr", "hit"), "source lines of a recording")
+
+
+def check_capture(tsomon, folder, program):
+    """A capture that `report` judges itself has the same source lines as the results of `check`."""
+    subprocess.run([tsomon, "record", "-o", "bank.tsomon", "--", program], cwd=folder, stdout=subprocess.DEVNULL)
+    options = ["--source", os.path.join(EXAMPLES, "bank_transfer")]
+    by_check = checked(report(tsomon, folder, output(tsomon, folder, ["check"], "bank.tsomon"), *options), "results")
+    done = subprocess.run([tsomon, "report", "--html", "-", *options, "bank.tsomon"], stdout=subprocess.PIPE, cwd=folder)
+    by_report = checked(done.stdout.decode(), "a capture")
+    expect(by_check.of_class("tr", "hit"), "source lines of a capture's results")
+    expect(len(by_report.of_class("tr", "hit")) == len(by_check.of_class("tr", "hit")), "source lines of a capture")
 
 
 def main():
@@ -337,6 +350,7 @@ def main():
         check_size(tsomon, folder)
         if len(sys.argv) > 2:
             check_recording(tsomon, folder, os.path.abspath(sys.argv[2]))
+            check_capture(tsomon, folder, os.path.abspath(sys.argv[3]))
         check_browser(folder, text)
     print("failed" if failures else "ok")
     return 1 if failures else 0

@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 
 #include "monitor/explore/runtime/cells.h"
+#include "monitor/explore/runtime/debugger.h"
 #include "monitor/explore/runtime/in_place.h"
 #include "monitor/explore/runtime/loops.h"
 #include "monitor/explore/runtime/plain.h"
@@ -76,6 +77,10 @@ Step* new_step(uint32_t thread, const Operation& operation) {
 }
 
 void commit(uint32_t thread) {
+  if (channel->show_output) {
+    const Buffered& next = threads[thread].buffer[0];
+    tsomon_explore_commit(thread, next.address, next.size, static_cast<uint64_t>(next.value));
+  }
   Step* const step = new_step(Choice{static_cast<uint16_t>(thread), 1, 0});
   const Buffered oldest = commit_oldest(threads[thread]);
   step->op = Op::kStore;
@@ -231,11 +236,18 @@ Done perform(Thread& thread, const Operation& operation, bool told) {
   return done;
 }
 
+void stop_before(const Operation& operation) {
+  if (channel->show_output) {
+    tsomon_explore_step(self, operation.pc);
+  }
+}
+
 }  // namespace
 
 Step* new_step(Op op) {
   Operation operation;
   operation.op = op;
+  stop_before(operation);
   return new_step(self, operation);
 }
 
@@ -272,6 +284,7 @@ Done step(const Operation& operation) {
   if (is_repaired()) {
     at_repaired(thread, operation);
   }
+  stop_before(operation);
   Step* const step = new_step(self, operation);
   if (has_cell(operation.op)) {
     step->initial = initial_of(operation);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdlib>
 
 #include <dlfcn.h>
@@ -17,6 +18,7 @@
 #include "decoders/capture/kernel_calls.h"
 #include "monitor/explore/runtime/cells.h"
 #include "monitor/explore/runtime/in_place.h"
+#include "monitor/explore/runtime/kernel.h"
 #include "monitor/explore/runtime/memory_image.h"
 #include "monitor/explore/runtime/policy.h"
 #include "monitor/explore/runtime/scheduler.h"
@@ -77,11 +79,22 @@ void wait_for_request(uint32_t served) {
   }
 }
 
+// Of a replay the terminal's SIGINT is for the execution, where a debugger may want it, and for the explorer: with this
+// process the execution would end.
+void change_interrupts(int how) {
+  constexpr uint64_t kInterrupt = uint64_t{1} << (SIGINT - 1);
+  if (channel->show_output) {
+    kernel_call(SYS_rt_sigprocmask, how, &kInterrupt, 0, sizeof kInterrupt);
+  }
+}
+
 // 0 in the child; elsewhere it has ended.
 pid_t fork_execution() {
   const pid_t own = getpid();
+  change_interrupts(SIG_BLOCK);
   const pid_t child = probe::real__Fork();
   if (child == 0) {
+    change_interrupts(SIG_UNBLOCK);
     if (end_with(own)) {
       syscall(SYS_exit_group, 0);
     }
