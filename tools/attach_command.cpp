@@ -20,6 +20,7 @@
 #include "tools/property_option.h"
 #include "tools/relation_option.h"
 #include "tools/watch_report.h"
+#include "tools/word_option.h"
 
 namespace tsomon {
 namespace {
@@ -36,6 +37,7 @@ struct AttachArguments {
   std::vector<std::string> properties = {"serializability"};
   bool discover = false;
   bool until_violation = false;
+  bool verbose = false;
   FindingsChoice findings;
   bool no_unit_accesses = false;
   bool no_locks = false;
@@ -114,7 +116,8 @@ int run_attach(const AttachArguments& options) {
   if (auto started = flight->start(pid, true); !started) {
     return refuse(started.error());
   }
-  const ReportOutput output{options.output, stdout, kAttachTool};
+  const ReportOutput output{options.output, stdout, kAttachTool,
+                            text_shape(stdout, options.verbose)};
   OnlinePredictions predictions(options.predict, output, &*filter);
   WatchReport report(output, &*filter);
   attach::AttachOptions asked = attach_options(options);
@@ -202,7 +205,7 @@ void add_attach_command(CLI::App& app, int& exit_status) {
           "held at the hit, assuming that\nnobody stored before the instruction ran")
       ->expected(0, 1)
       ->default_str("exact")
-      ->check(CLI::IsMember({"exact", "memory"}))
+      ->check(one_of({"exact", "memory"}))
       ->option_text("[exact|memory]");
   command
       ->add_option("--module", attach.modules,
@@ -229,6 +232,7 @@ void add_attach_command(CLI::App& app, int& exit_status) {
       ->option_text("FILE");
   add_flight_options(*command, options->flight);
   add_predict_options(*command, options->predict);
+  add_verbose_option(*command, options->verbose);
   add_findings_options(*command, options->findings);
   add_output_option(*command, options->output);
   command->footer(

@@ -27,6 +27,7 @@
 #include "tools/property_option.h"
 #include "tools/relation_option.h"
 #include "tools/stop_signals.h"
+#include "tools/word_option.h"
 #include "tso/support/work.h"
 
 namespace tsomon {
@@ -55,6 +56,7 @@ struct CheckArguments {
   std::vector<std::string> without;
   int64_t clock_margin = 0;
   bool all = false;
+  bool verbose = false;
   bool progress = false;
   FindingsChoice findings;
   OutputFormat output = OutputFormat::kText;
@@ -257,7 +259,8 @@ int judge_file(const std::string& file, const CheckArguments& options, const Sto
   for (CheckReport& report : checked->reports) {
     name_time(stop, &report.notes);
     HiddenFindings hidden(&filter);
-    const ReportChoice choice{checked->names, options.all, &hidden};
+    const ReportChoice choice{checked->names, options.all, &hidden,
+                              text_shape(stdout, options.verbose)};
     if (options.output == OutputFormat::kJson) {
       auto object = report_json(file, checked->symbols, report, choice);
       if (deadlock.any()) {
@@ -361,21 +364,19 @@ void add_check_command(CLI::App& app, int& exit_status) {
   command
       ->add_option("--order", options->order,
                    "issue: stamps order the threads; thread: no order between threads is known")
-      ->check(CLI::IsMember({"issue", "thread"}))
+      ->check(one_of({"issue", "thread"}))
       ->capture_default_str();
-  command->add_option("--format", options->format, "Format of the inputs, auto: by content")
-      ->check(CLI::Validator(
-          [](const std::string& name) {
-            return input_format(name) || history_format(name) ? std::string()
-                                                              : "unknown format '" + name + "'";
-          },
-          "auto|std|capture|perf|pack|axe; histories: auto|std|etcd|edn|hist|log"))
+  command
+      ->add_option("--format", options->format,
+                   "Format of the inputs, auto: by content; etcd, edn, hist and log are histories")
+      ->check(
+          one_of({"auto", "std", "capture", "perf", "pack", "axe", "etcd", "edn", "hist", "log"}))
       ->capture_default_str();
   add_linearizability_options(*command, *options);
   add_files_options(*command, options->search);
   add_perf_options(*command, options->perf);
   command->add_option("--model", options->model, "Of consistency: the models that are asked about")
-      ->check(CLI::IsMember({"sc", "tso", "both"}))
+      ->check(one_of({"sc", "tso", "both"}))
       ->capture_default_str();
   command
       ->add_option("--max-decisions", options->max_decisions,
@@ -396,7 +397,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
           "acquisition), threads (start\nand end). Separated by commas")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::IsMember({"intervals", "values", "store-buffer", "locks", "threads"}))
+      ->check(one_of({"intervals", "values", "store-buffer", "locks", "threads"}))
       ->option_text("LIST");
   command
       ->add_option(
@@ -429,6 +430,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
       "--all", options->all,
       "Show every violation by itself; otherwise those of one fingerprint are told of "
       "as one, with their number");
+  add_verbose_option(*command, options->verbose);
   add_findings_options(*command, options->findings);
   add_output_option(*command, options->output);
   command->footer(

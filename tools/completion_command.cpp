@@ -8,6 +8,7 @@
 #include "tools/command.h"
 #include "tools/option_table.h"
 #include "tools/output.h"
+#include "tools/word_option.h"
 
 namespace tsomon {
 namespace {
@@ -167,7 +168,7 @@ void add_completion_command(CLI::App& app, int&) {
   auto shell = std::make_shared<std::string>();
   command->add_option("SHELL", *shell, "bash, zsh or fish")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
+      ->check(one_of({"bash", "zsh", "fish"}))
       ->option_text("bash|zsh|fish");
   command->footer(
       "source <(tsomon completion bash) completes in this shell; an installation has the files "

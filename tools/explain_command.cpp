@@ -23,6 +23,7 @@
 #include "tools/output.h"
 #include "tools/output_option.h"
 #include "tools/stop_signals.h"
+#include "tools/word_option.h"
 
 namespace tsomon {
 namespace {
@@ -192,10 +193,10 @@ void add_explain_command(CLI::App& app, int& exit_status) {
                    "Runs without a violation: a repair that forbids few of them is better")
       ->option_text("FILE...");
   command->add_option("--property", options->property, "What is violated")
-      ->check(CLI::IsMember({"serializability", "robustness", "sc-serializability"}))
+      ->check(one_of({"serializability", "robustness", "sc-serializability"}))
       ->capture_default_str();
   command->add_option("--format", options->format, "Format of the inputs, auto: by content")
-      ->check(CLI::IsMember({"auto", "std", "capture", "perf", "pack"}))
+      ->check(one_of({"auto", "std", "capture", "perf", "pack"}))
       ->capture_default_str();
   add_files_options(*command, options->search);
   command

@@ -10,6 +10,7 @@
 #include "tools/number_option.h"
 #include "tools/object_option.h"
 #include "tools/property_option.h"
+#include "tools/word_option.h"
 
 namespace tsomon {
 
@@ -36,7 +37,7 @@ struct ExplorationArguments {
 // All but the properties and the program.
 inline void add_exploration_options(CLI::App& command, ExplorationArguments& arguments) {
   command.add_option("--model", arguments.model, "The memory model of the executions")
-      ->check(CLI::IsMember({"sc", "tso"}))
+      ->check(one_of({"sc", "tso"}))
       ->capture_default_str();
   command.add_option("--executions", arguments.explore.executions, "End after so many")
       ->check(positive_number())

@@ -19,6 +19,7 @@
 #include "tools/output_option.h"
 #include "tools/property_option.h"
 #include "tools/stop_signals.h"
+#include "tools/word_option.h"
 
 namespace tsomon {
 namespace {
@@ -130,13 +131,13 @@ void add_explore_command(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<ExploreArguments>();
   explore::ExploreOptions& asked = options->explore;
   command->add_option("--model", options->model, "The memory model of the executions")
-      ->check(CLI::IsMember({"sc", "tso"}))
+      ->check(one_of({"sc", "tso"}))
       ->capture_default_str();
   command
       ->add_option("--strategy", options->strategy,
                    "dpor: one execution of every class; naive: every sequence of steps; random\n"
                    "and pct: as many as --executions says (1000)")
-      ->check(CLI::IsMember({"dpor", "naive", "random", "pct"}))
+      ->check(one_of({"dpor", "naive", "random", "pct"}))
       ->capture_default_str();
   command->add_flag("--reuse", asked.reuse,
                     "Give freed memory out again: of the same size, to the thread that freed it,\n"

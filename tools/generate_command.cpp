@@ -11,6 +11,7 @@
 #include "decoders/std/generator.h"
 #include "tools/command.h"
 #include "tools/output.h"
+#include "tools/word_option.h"
 
 namespace tsomon {
 namespace {
@@ -88,7 +89,7 @@ void add_generate_command(CLI::App& app, int& exit_status) {
           [&trace](const std::string& name) { trace.long_unit = kLongUnits.at(name); },
           "One unit of the first thread stays open for the whole run. private: it uses locations "
           "of its own; shared: it wrote under every lock before all others began")
-      ->check(CLI::IsMember({"none", "private", "shared"}))
+      ->check(one_of({"none", "private", "shared"}))
       ->default_str("none")
       ->option_text("none|private|shared");
   add("--seed", trace.seed, "The same options and seed give the same trace");

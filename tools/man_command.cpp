@@ -10,6 +10,7 @@
 #include "tools/examples.h"
 #include "tools/option_table.h"
 #include "tools/output.h"
+#include "tools/word_option.h"
 
 namespace tsomon {
 namespace {
@@ -83,14 +84,14 @@ std::string overview(const CLI::App& app, const std::vector<CommandEntry>& comma
 
 }  // namespace
 
-void add_man_command(CLI::App& app, int& exit_status) {
+void add_man_command(CLI::App& app, int& /*exit_status*/) {
   CLI::App* command = app.add_subcommand("man", "Print a man page, of tsomon or of a command");
   auto name = std::make_shared<std::string>();
   command->add_option("COMMAND", *name, "Of this command")->option_text("COMMAND");
   command->footer(
       "tsomon man check | man -l - shows one; an installation has them all.\n\nExit status: 0; 2 "
       "bad usage.");
-  command->callback([&app, &exit_status, name] {
+  command->callback([&app, name] {
     const std::vector<CommandEntry> commands = commands_of(app);
     if (name->empty()) {
       return put_lines(stdout, overview(app, commands));
@@ -100,8 +101,12 @@ void add_man_command(CLI::App& app, int& exit_status) {
         return put_lines(stdout, page_of(each));
       }
     }
-    put_message("tsomon man", "there is no command " + *name);
-    exit_status = kExitBadInput;
+    std::vector<std::string> names;
+    for (const CommandEntry& each : commands) {
+      names.push_back(each.name);
+    }
+    throw CLI::ValidationError("COMMAND",
+                               "there is no command " + *name + meant_text(*name, names));
   });
 }
 

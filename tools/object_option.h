@@ -4,21 +4,15 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "offline/linearizability/operation.h"
+#include "tools/word_option.h"
 
 namespace tsomon {
 
 // `object` holds the default, "auto".
 inline void add_object_option(CLI::App& command, std::string& object, const std::string& what) {
   command.add_option("--object", object, what)
-      ->check(CLI::Validator(
-          [](const std::string& name) {
-            return name == "auto" || linearizability::object_kind(name)
-                       ? std::string()
-                       : "unknown object '" + name + "'";
-          },
-          "auto|register|cas-register|counter|set|map|kv-append|queue|stack|priority-queue|deque|"
-          "mutex"))
+      ->check(one_of({"auto", "register", "cas-register", "counter", "set", "map", "kv-append",
+                      "queue", "stack", "priority-queue", "deque", "mutex"}))
       ->capture_default_str();
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "monitor/findings/result_json.h"
@@ -86,6 +87,21 @@ void choose_colours(const std::string& when) {
   const bool may = ::isatty(STDOUT_FILENO) != 0 && (no == nullptr || *no == '\0') &&
                    terminal != nullptr && std::string_view(terminal) != "dumb";
   coloured = when == "always" || (when == "auto" && may);
+}
+
+TextShape text_shape(FILE* file, bool verbose) {
+  TextShape shape{0, verbose};
+  if (::isatty(::fileno(file)) == 0) {
+    return shape;
+  }
+  const char* const columns = std::getenv("COLUMNS");
+  winsize window = {};
+  if (columns != nullptr && std::atoi(columns) > 0) {
+    shape.width = static_cast<size_t>(std::atoi(columns));
+  } else if (::ioctl(::fileno(file), TIOCGWINSZ, &window) == 0) {
+    shape.width = window.ws_col;
+  }
+  return shape;
 }
 
 void put_json(FILE* file, const nlohmann::ordered_json& object, std::string_view tool) {

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "monitor/findings/text_shape.h"
 #include "tso/support/result.h"
 
 namespace tsomon {
@@ -25,6 +26,8 @@ void put_lines(FILE* file, std::string_view lines);
 // Colours of what put_lines() writes to standard output: "always", "never", or "auto": on a terminal that has some, unless NO_COLOR
 // is set (no-color.org).
 void choose_colours(const std::string& when);
+// For what is written to that file: COLUMNS, or the size of the window, where it is a terminal.
+TextShape text_shape(FILE* file, bool verbose);
 // One object on one line, flushed. `tool`: "tsomon check".
 void put_json(FILE* file, const nlohmann::ordered_json& object, std::string_view tool);
 void put_listed_json(FILE* file, const ListedJson& json, std::string_view tool);

@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "tools/word_option.h"
+
 namespace tsomon {
 
 enum class OutputFormat : uint8_t { kText, kJson };
@@ -18,9 +20,17 @@ inline CLI::Option* add_output_option(CLI::App& command, OutputFormat& format) {
       .add_option_function<std::string>(
           "--output", [&format](const std::string& name) { format = kNames.at(name); },
           "text for people, json for programs (one object per input and line)")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(one_of({"text", "json"}))
       ->default_str("text")
       ->option_text("text|json");
+}
+
+// Of the commands that report findings to people.
+inline void add_verbose_option(CLI::App& command, bool& verbose) {
+  command.add_flag("--verbose", verbose,
+                   "Say all that is known of each finding: nothing is folded; stamps, values and "
+                   "locks of each\norder, the calls that lead to each access, and what the verdict "
+                   "rests on");
 }
 
 }  // namespace tsomon

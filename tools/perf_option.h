@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "monitor/events/event_source.h"
+#include "tools/word_option.h"
 
 namespace tsomon {
 
@@ -34,7 +35,7 @@ inline void add_perf_options(CLI::App& command, PerfOptions& choice) {
           "called\nbefore the trace has given no pointers to its locals away. Separated by commas")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::IsMember({"memory", "frames"}))
+      ->check(one_of({"memory", "frames"}))
       ->option_text("LIST");
   command.add_flag("--pt-quick", choice.quick,
                    "Of Intel PT: carry registers alone, forwards: faster, finds fewer addresses");

@@ -22,6 +22,7 @@
 #include "tools/output.h"
 #include "tools/output_option.h"
 #include "tools/stop_signals.h"
+#include "tools/word_option.h"
 
 namespace tsomon {
 namespace {
@@ -41,6 +42,7 @@ struct PredictArguments {
   unsigned jobs = 0;           // as many as there are processors
   uint64_t max_work = 100'000'000'000;
   uint64_t witness_events = 1'000'000;  // more take more memory, as JSON, than most analyses
+  bool verbose = false;
   FindingsChoice findings;
   OutputFormat output = OutputFormat::kText;
 };
@@ -115,7 +117,7 @@ int predict_file(const std::string& file, const PredictArguments& options, Findi
     }
     put_listed_json(stdout, json, kPredictTool);
   } else {
-    put_lines(stdout, prediction_text(*prediction, &hidden));
+    put_lines(stdout, prediction_text(*prediction, &hidden, text_shape(stdout, options.verbose)));
   }
   const bool complete = prediction->complete();
   return status_of(prediction->found() ? Verdict::kDefinite
@@ -169,8 +171,7 @@ void add_predict_command(CLI::App& app, int& exit_status) {
   command->add_option("--kinds", options->kinds, "What is predicted; separated by commas")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(
-          CLI::IsMember({"races", "deadlocks", "atomicity", "use-after-free", "use-after-destroy"}))
+      ->check(one_of({"races", "deadlocks", "atomicity", "use-after-free", "use-after-destroy"}))
       ->default_str("races,deadlocks,atomicity,use-after-free,use-after-destroy")
       ->option_text("LIST");
   command
@@ -178,16 +179,16 @@ void add_predict_command(CLI::App& app, int& exit_status) {
                    "Which loads have to see what they saw: those before a recorded branch, all\n"
                    "of them (safe), or none; auto: as recorded where the input has branches,\n"
                    "else after every read")
-      ->check(CLI::IsMember({"auto", "as-recorded", "after-every-read", "none"}))
+      ->check(one_of({"auto", "as-recorded", "after-every-read", "none"}))
       ->capture_default_str();
   command
       ->add_option("--model", options->model,
                    "The memory model of the other schedules; tso: stores may commit late, and\n"
                    "witnesses say when each does")
-      ->check(CLI::IsMember({"sc", "tso"}))
+      ->check(one_of({"sc", "tso"}))
       ->capture_default_str();
   command->add_option("--format", options->format, "Format of the inputs, auto: by content")
-      ->check(CLI::IsMember({"auto", "std", "capture", "perf", "pack"}))
+      ->check(one_of({"auto", "std", "capture", "perf", "pack"}))
       ->capture_default_str();
   add_files_options(*command, options->search);
   command
@@ -218,6 +219,7 @@ void add_predict_command(CLI::App& app, int& exit_status) {
       ->add_option("--witness-events", options->witness_events,
                    "Events of all witnesses together that are reported; all are validated")
       ->capture_default_str();
+  add_verbose_option(*command, options->verbose);
   add_findings_options(*command, options->findings);
   add_output_option(*command, options->output);
   command->footer(

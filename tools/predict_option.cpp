@@ -47,7 +47,7 @@ void OnlinePredictions::print(const Prediction& prediction) {
   if (output_.format == OutputFormat::kJson) {
     put_listed_json(output_.file, prediction_json("slice", prediction, &hidden), output_.tool);
   } else {
-    put_lines(output_.file, predictions_text(prediction, &hidden));
+    put_lines(output_.file, predictions_text(prediction, &hidden, output_.shape));
     std::fflush(output_.file);
   }
   hidden_.add(hidden);

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/word_option.h"
+
 namespace tsomon {
 
 // `names` holds the default; `allowed` lists what may be asked.
@@ -17,7 +19,7 @@ inline void add_property_option(CLI::App& command, std::vector<std::string>& nam
       .add_option("--property", names, what + "; several separated by commas: a verdict for each")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::IsMember(allowed))
+      ->check(one_of(allowed))
       ->option_text(fmt::format("{} [{}]", fmt::join(allowed, "|"), fmt::join(names, ",")));
 }
 

@@ -1,8 +1,10 @@
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -54,6 +56,13 @@ int run_pt(const RecordOptions& options) {
   return result->status;
 }
 
+// As one would write it in this folder.
+std::string short_path(const std::string& file) {
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string() + "/";
+  return !error && file.starts_with(here) ? file.substr(here.size()) : file;
+}
+
 int run_slice(const RecordOptions& options) {
   if (!options.command.empty()) {
     put_message(kRecordTool, "a program or a process (-p PID), not both");
@@ -93,7 +102,7 @@ int run_record(const RecordOptions& options) {
       options.command, options.output.empty() ? std::string("capture.tsomon") : options.output);
   const auto tell = [](const std::string& text) { put_message(kRecordTool, text); };
   for (const std::string& file : result.files) {
-    tell("wrote " + file);
+    tell("wrote " + short_path(file));
   }
   for (const std::string& warning : result.warnings) {
     tell(warning);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/word_option.h"
 #include "tso/model/relation.h"
 
 namespace tsomon {
@@ -30,7 +31,7 @@ inline void add_relation_options(CLI::App& command, RelationChoice& choice) {
   command
       .add_option("--semantics", choice.semantics,
                   "exact: only orders that some execution has; paper: the plain relation")
-      ->check(CLI::IsMember({"exact", "paper"}))
+      ->check(one_of({"exact", "paper"}))
       ->capture_default_str();
   command
       .add_option(
@@ -42,7 +43,7 @@ inline void add_relation_options(CLI::App& command, RelationChoice& choice) {
   command
       .add_option("--lock-release", choice.lock_release,
                   "plain: rel(l) is a store; fenced: rel(l) is a locked operation")
-      ->check(CLI::IsMember({"plain", "fenced"}))
+      ->check(one_of({"plain", "fenced"}))
       ->capture_default_str();
 }
 
@@ -54,7 +55,7 @@ inline void add_sets_option(CLI::App& command, std::string& sets) {
                   "Atomic sets: annotated (one set of everything without annotations); objects: "
                   "what was\nallocated together, recorded with TSOMON_OPTIONS=objects=SIZE; auto: "
                   "annotated sets if there\nare any, else objects if there are any")
-      ->check(CLI::IsMember({"auto", "annotated", "objects"}))
+      ->check(one_of({"auto", "annotated", "objects"}))
       ->capture_default_str();
 }
 

@@ -53,6 +53,7 @@ struct RunArguments {
   PredictChoice predict;
   FindingsChoice findings;
   bool quiet = false;
+  bool verbose = false;
   SamplingOptions sampling;
   std::string share = "100%";
 };
@@ -122,6 +123,7 @@ int run_run(const RunArguments& options) {
       return kExitEnvironment;
     }
   }
+  output.shape = text_shape(output.file, options.verbose);
   if (options.sampling.pid != 0) {
     const int status = run_sampling(options, *filter, output);
     const bool whole = output.file == stdout || std::fclose(output.file) == 0;
@@ -213,6 +215,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->option_text("FILE");
   command->add_flag("-q,--quiet", options->quiet,
                     "No word, while the program runs, about what watching it costs");
+  add_verbose_option(*command, options->verbose);
   add_flight_options(*command, options->flight);
   options->predict.knows_atomics = true;
   add_predict_options(*command, options->predict);

@@ -18,6 +18,7 @@
 #include "tools/input_memory.h"
 #include "tools/output.h"
 #include "tools/perf_option.h"
+#include "tools/word_option.h"
 #include "tso/support/printable.h"
 
 namespace tsomon {
@@ -125,7 +126,7 @@ void add_script_command(CLI::App& app, int& exit_status) {
   command
       ->add_option("--format", options->format,
                    "Format of the input; auto goes by its content, not by its name")
-      ->check(CLI::IsMember({"auto", "std", "capture", "perf", "pack"}))
+      ->check(one_of({"auto", "std", "capture", "perf", "pack"}))
       ->default_str("auto")
       ->option_text("auto|std|capture|perf|pack");
   add_files_options(*command, options->search);

@@ -62,7 +62,7 @@ void SliceReport::judged(uint64_t slice, std::chrono::microseconds at, CheckedPr
     }
     HiddenFindings again(filter_);
     const std::string text =
-        report_text(input, checked.symbols, report, {checked.names, false, &again});
+        report_text(input, checked.symbols, report, {checked.names, false, &again, output_.shape});
     if (const std::string line = last_line(text);
         line.starts_with("SUMMARY: ") &&
         (last_line_.empty() || !last_line_.starts_with("SUMMARY: definite"))) {

@@ -11,11 +11,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "monitor/probe/nearest.h"
 #include "tools/command.h"
 #include "tools/examples.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
+#include "tools/word_option.h"
 #include "tso/support/printable.h"
 
 namespace {
@@ -33,20 +33,20 @@ const CLI::App* selected(const CLI::App& app) {
 std::string meant(const CLI::App& app, const CLI::App& command) {
   for (const std::string& word : app.remaining(true)) {
     const std::string written = word.substr(0, word.find('='));
-    tsomon::Nearest nearest(written.c_str());
+    std::vector<std::string> offered;
     if (written.rfind("--", 0) == 0) {
       for (const CLI::Option* option : command.get_options()) {
         for (const std::string& name : option->get_lnames()) {
-          nearest.offer(("--" + name).c_str());
+          offered.push_back("--" + name);
         }
       }
     } else if (&command == &app) {
       for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
-        nearest.offer(each->get_name().c_str());
+        offered.push_back(each->get_name());
       }
     }
-    if (*nearest.best() != '\0') {
-      return nearest.best();
+    if (std::string text = tsomon::meant_text(written, offered); !text.empty()) {
+      return text;
     }
   }
   return {};
@@ -55,10 +55,8 @@ std::string meant(const CLI::App& app, const CLI::App& command) {
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = selected(app);
   const std::string name = command == &app ? "tsomon" : "tsomon " + command->get_name();
-  const std::string near = meant(app, *command);
   const std::string text = tsomon::printable_lines(
-      name + ": " + error.what() + (near.empty() ? "" : "\nDid you mean " + near + "?") +
-      "\nTry: " + name + " --help\n");
+      name + ": " + error.what() + meant(app, *command) + "\nTry: " + name + " --help\n");
   std::fputs(text.c_str(), stderr);
   return tsomon::kExitBadInput;
 }
@@ -71,7 +69,7 @@ void add_colour_option(CLI::App& app) {
         ->add_option_function<std::string>("--color", tsomon::choose_colours,
                                            "Colours in text on standard output; auto: on a "
                                            "terminal, unless NO_COLOR is set")
-        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->check(tsomon::one_of({"auto", "always", "never"}))
         ->default_str("auto")
         ->type_name("WHEN");
   }

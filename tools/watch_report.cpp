@@ -28,7 +28,7 @@ bool WatchReport::found(const ReportedFinding& found, const std::function<void()
     object.update(mark);
     put_json(output_.file, object, output_.tool);
   } else if (!is_hidden) {
-    put_lines(output_.file, found.text() + "\n");
+    put_lines(output_.file, found.text(output_.shape) + "\n");
     std::string& first = first_[found.property];
     if (first.empty() || (found.definite() && !first.starts_with("SUMMARY: definite"))) {
       first = summary_line(verdict_name(found.verdict), found.cycle);

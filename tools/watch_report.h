@@ -20,6 +20,7 @@ struct ReportOutput {
   OutputFormat format = OutputFormat::kText;
   FILE* file = stdout;
   std::string tool;  // "tsomon run"
+  TextShape shape = {};
 };
 
 // What is found is told as it comes; what the filter hides is told to programs alone, marked.

@@ -83,8 +83,15 @@ class Report {
         fmt::format("{}: {}: {}\n", printable(input_), property_name(report_.property), headline());
     out += fmt::format("  events: {}, threads: {}, units: {}; groups of units searched: {}\n",
                        report_.events, report_.threads, report_.units, report_.components);
-    if (report_.basis && report_.violations() == 0) {
+    const bool verbose = choice_.shape.verbose;
+    if (report_.basis && (report_.violations() == 0 || verbose)) {
       out += fmt::format("  {}\n", basis_text(*report_.basis));
+    }
+    if (verbose && report_.lost_events != 0) {
+      out += fmt::format("  not seen: {} lost events\n", report_.lost_events);
+    }
+    if (verbose && report_.coverage) {
+      out += fmt::format("  {}\n", coverage_text(*report_.coverage));
     }
     if (report_.selection.any()) {
       out += fmt::format("  selection: {}\n", selection_text(report_.selection));
@@ -109,7 +116,7 @@ class Report {
                          verdict_name(one.verdict()), times_text(one));
       const ReportedFinding words = in_words(one);
       out += fmt::format("  {}\n  {}:\n{}", summary_text(words.cycle), words.size_text(),
-                         words.body());
+                         words.body(choice_.shape));
       if (summary.empty()) {
         summary = summary_line(verdict_name(one.verdict()), words.cycle);
       }

@@ -7,6 +7,7 @@
 
 #include "monitor/explain/explain.h"
 #include "monitor/explain/explain_explored.h"
+#include "monitor/findings/cycle_text.h"
 #include "monitor/findings/event_text.h"
 #include "monitor/process/source_lines.h"
 #include "tso/support/printable.h"

@@ -2,11 +2,9 @@
 // embedded monitor.
 //
 // Purpose     The one place that puts a finding into words. Who found it fills a ReportedCycle,
-//             with names as they came in: text escapes them (tso/support/printable.h), JSON does
-//             not.
-// Folding     Text shows the first and the last units of a long cycle, and the first and the last
-//             steps of a long witness, and says how many are left out. JSON has all, but for the
-//             accesses of a unit beyond kMaxAccesses.
+//             with names as they came in: text (cycle_text.h) escapes them
+//             (tso/support/printable.h), JSON does not. JSON has all, but for the accesses of a unit
+//             beyond kMaxAccesses.
 // Fingerprint The same for the same cycle of places, whatever unit it begins with, in every run and
 //             on every machine. A place is (build-id, function, line) of code; without a line the
 //             build-id and the text of the location. In text traces it is the unit's label, the
@@ -21,6 +19,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "monitor/process/heap_objects.h"
@@ -60,8 +59,9 @@ struct ReportedAccess {
   uint32_t size = 0;                // in bytes; 0: not known, as of a lock
   std::optional<uint64_t> read;
   std::optional<uint64_t> written;
-  SourcePlace place;   // its text may be empty
-  SourceCalls calls;   // from where its unit begins
+  std::optional<std::pair<int64_t, int64_t>> stamps;  // between which it happened; JSON has none
+  SourcePlace place;                                  // its text may be empty
+  SourceCalls calls;                                  // from where its unit begins
   std::string source;  // its line, of those by which the cycle comes in and goes out
 };
 
@@ -70,6 +70,8 @@ ReportedAccess reported_access(uint64_t index, const Event& event, const Symbols
 
 // What the event, which is of that block, read and wrote. What locks have beside them is no value.
 void add_values(const EventBlock& block, const Event& event, ReportedAccess* access);
+// The interval of the event, which is of that block. In a trace without stamps it is the event's place, and none is added.
+void add_stamps(const EventBlock& block, const Event& event, ReportedAccess* access);
 
 // A unit on the cycle, or an event of a cycle of events, and the order that leads to the next one.
 struct ReportedStep {
@@ -109,11 +111,5 @@ std::string fingerprint(const std::vector<ReportedAccess>& accesses);
 // Adds `cycle`, `witness`, `accesses` and `fingerprint`.
 void add_cycle_json(const ReportedCycle& cycle, nlohmann::ordered_json* object);
 nlohmann::ordered_json access_json(const ReportedAccess& access);
-
-// "#12     store x := 1                       a.cpp:3"
-std::string access_line(const ReportedAccess& access);
-// Several lines, indented. witness_text() is empty where there is no witness.
-std::string cycle_text(const ReportedCycle& cycle);
-std::string witness_text(const ReportedCycle& cycle);
 
 }  // namespace tsomon

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/findings/cycle_text.h"
 #include "monitor/findings/event_text.h"
 #include "monitor/findings/finding_summary.h"
 
@@ -116,6 +117,7 @@ class FindingCycle {
       access_[e] = cycle_.accesses.size();
       cycle_.accesses.push_back(reported_access(finding_.index[e], event, symbols_, names_));
       add_values(finding_.events, event, &cycle_.accesses.back());
+      add_stamps(finding_.events, event, &cycle_.accesses.back());
     }
   }
 
@@ -194,19 +196,22 @@ nlohmann::ordered_json ReportedFinding::json() const {
   return object;
 }
 
-std::string ReportedFinding::text() const {
+std::string ReportedFinding::text(const TextShape& shape) const {
   return fmt::format("violation {} ({}, {}): {}\n  {}\n{}", number, verdict_name(verdict),
-                     property_name(property), size_text(), summary_text(cycle), body());
+                     property_name(property), size_text(), summary_text(cycle), body(shape));
 }
 
 std::string ReportedFinding::size_text() const {
   return fmt::format("cycle of {} {}", cycle.steps.size(), cycle.of_events ? "events" : "units");
 }
 
-std::string ReportedFinding::body() const {
-  std::string out = cycle_text(cycle) + witness_text(cycle);
+std::string ReportedFinding::body(const TextShape& shape) const {
+  std::string out = cycle_text(cycle, shape) + witness_text(cycle, shape);
   if (!repair.empty()) {
     out += fmt::format("  would rule it out: {}\n", repair);
+  }
+  if (shape.verbose) {
+    out += fmt::format("  fingerprint: {}\n", fingerprint(cycle));
   }
   return out + unfenced_text(unfenced, "  ");
 }

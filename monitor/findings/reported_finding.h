@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "monitor/findings/reported_cycle.h"
+#include "monitor/findings/text_shape.h"
 #include "tso/model/finding.h"
 #include "tso/model/property.h"
 #include "tso/model/trace.h"
@@ -40,11 +41,11 @@ struct ReportedFinding {
   bool definite() const { return verdict == Verdict::kDefinite; }
   // By itself, as it is found.
   nlohmann::ordered_json json() const;
-  std::string text() const;  // several lines
+  std::string text(const TextShape& shape = {}) const;  // several lines
   // As a part of a report: what describes the violation (`cycle`, `witness`, `accesses`, `fingerprint`, `repair`,
   // `unfenced_units`), and the lines below a headline that has size_text().
   void add_to(nlohmann::ordered_json* object) const;
-  std::string body() const;
+  std::string body(const TextShape& shape = {}) const;
   std::string size_text() const;  // "cycle of 2 units"
 };
 

@@ -16,6 +16,7 @@
 #include "monitor/findings/basis.h"
 #include "monitor/findings/finding_filter.h"
 #include "monitor/findings/reported_cycle.h"
+#include "monitor/findings/text_shape.h"
 #include "monitor/judge/fence_advice.h"
 #include "tso/check/analysis.h"
 #include "tso/check/atomic_sets.h"
@@ -94,6 +95,7 @@ struct ReportChoice {
   ReportNames names;
   bool all = false;  // each violation by itself; otherwise those with one fingerprint are one
   HiddenFindings* hidden = nullptr;  // is told of all findings, and says which are not shown
+  TextShape shape = {};
 };
 
 // One object.

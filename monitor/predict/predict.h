@@ -22,6 +22,7 @@
 #include "monitor/findings/basis.h"
 #include "monitor/findings/finding_filter.h"
 #include "monitor/findings/last_waits.h"
+#include "monitor/findings/text_shape.h"
 #include "offline/predict/atomicity.h"
 #include "offline/predict/deadlocks.h"
 #include "offline/predict/lifetimes.h"
@@ -100,7 +101,8 @@ Result<Prediction> predict_source(EventSource& source, const PredictOptions& opt
 
 // What it has found, without counts and notes. `hidden`, here and below, is told of all findings, and says which are
 // not shown.
-std::string predictions_text(const Prediction& prediction, HiddenFindings* hidden = nullptr);
+std::string predictions_text(const Prediction& prediction, HiddenFindings* hidden = nullptr,
+                             const TextShape& shape = {});
 // The fingerprint is made of the places of the events, so it is the same in every run.
 std::string prediction_fingerprint(const Prediction& prediction, const predict::Race& race);
 std::string prediction_fingerprint(const Prediction& prediction, const predict::Deadlock& deadlock);
@@ -108,7 +110,8 @@ std::string prediction_fingerprint(const Prediction& prediction,
                                    const predict::AtomicityViolation& violation);
 std::string prediction_fingerprint(const Prediction& prediction, const predict::UseAfterEnd& use);
 
-std::string prediction_text(const Prediction& prediction, HiddenFindings* hidden = nullptr);
+std::string prediction_text(const Prediction& prediction, HiddenFindings* hidden = nullptr,
+                            const TextShape& shape = {});
 ListedJson prediction_json(const std::string& file, const Prediction& prediction,
                            HiddenFindings* hidden = nullptr);
 

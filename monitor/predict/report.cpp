@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/findings/cycle_text.h"
 #include "monitor/findings/happened_deadlock.h"
 #include "monitor/findings/reported_cycle.h"
 #include "monitor/findings/result_json.h"
@@ -59,12 +60,12 @@ std::string brief_text(const Prediction& prediction, const predict::ShortWitness
 }
 
 std::string accesses_text(const Prediction& prediction, const std::vector<uint32_t>& events,
-                          const std::vector<uint32_t>& witness,
-                          const predict::ShortWitness& brief = {}) {
+                          const std::vector<uint32_t>& witness, const predict::ShortWitness& brief,
+                          const TextShape& shape) {
   std::string text;
   for (const uint32_t event : events) {
     const ReportedAccess access = access_of(prediction, event);
-    text += fmt::format("  {} {}\n", printable(access.thread), access_line(access));
+    text += access_lines(access, "  ", printable(access.thread) + " ", shape);
   }
   if (!witness.empty()) {
     text += "  schedule: " + schedule_text(prediction, witness) + "\n";
@@ -211,8 +212,10 @@ namespace {
 
 // What is told of a prediction, and what is not.
 struct Listing {
-  explicit Listing(HiddenFindings* hiding) : hidden(hiding != nullptr ? *hiding : nothing_hidden) {}
+  explicit Listing(HiddenFindings* hiding, const TextShape& as = {})
+      : shape(as), hidden(hiding != nullptr ? *hiding : nothing_hidden) {}
 
+  TextShape shape;
   HiddenFindings nothing_hidden;
   HiddenFindings& hidden;
   uint64_t left_out = 0;
@@ -268,24 +271,25 @@ std::string left_out_text(uint64_t left_out) {
 std::string races_text(const Prediction& prediction, Listing* listing) {
   std::string text;
   for_each_shown(prediction, prediction.races.races, listing, [&](const Race& race) {
-    text +=
-        "race:\n" + accesses_text(prediction, {race.first, race.second}, race.witness, race.brief);
+    text += "race:\n" + accesses_text(prediction, {race.first, race.second}, race.witness,
+                                      race.brief, listing->shape);
   });
   return text;
 }
 
 std::string deadlocks_text(const Prediction& prediction, Listing* listing) {
   std::string text;
-  for_each_shown(
-      prediction, prediction.deadlocks.deadlocks, listing, [&](const predict::Deadlock& deadlock) {
-        const bool lost = deadlock.kind == predict::DeadlockKind::kLostNotification;
-        text += lost ? "deadlock, the notification comes before the wait:\n"
-                     : "deadlock, each waits for the next:\n";
-        if (lost) {
-          text += accesses_text(prediction, deadlock.holders, {});
-        }
-        text += accesses_text(prediction, deadlock.requests, deadlock.witness, deadlock.brief);
-      });
+  for_each_shown(prediction, prediction.deadlocks.deadlocks, listing,
+                 [&](const predict::Deadlock& deadlock) {
+                   const bool lost = deadlock.kind == predict::DeadlockKind::kLostNotification;
+                   text += lost ? "deadlock, the notification comes before the wait:\n"
+                                : "deadlock, each waits for the next:\n";
+                   if (lost) {
+                     text += accesses_text(prediction, deadlock.holders, {}, {}, listing->shape);
+                   }
+                   text += accesses_text(prediction, deadlock.requests, deadlock.witness,
+                                         deadlock.brief, listing->shape);
+                 });
   return text;
 }
 
@@ -295,7 +299,7 @@ std::string violations_text(const Prediction& prediction, Listing* listing) {
                  [&](const predict::AtomicityViolation& violation) {
                    text += fmt::format("not atomic{}:\n", unit_text(prediction, violation)) +
                            accesses_text(prediction, accesses_of(violation), violation.witness,
-                                         violation.brief);
+                                         violation.brief, listing->shape);
                  });
   return text;
 }
@@ -305,7 +309,7 @@ std::string uses_text(const Prediction& prediction, const std::vector<predict::U
   std::string text;
   for_each_shown(prediction, uses, listing, [&](const predict::UseAfterEnd& use) {
     text += fmt::format("use after {}{}:\n", after, use.happened ? ", as it happened" : "") +
-            accesses_text(prediction, {use.end, use.use}, use.witness, use.brief);
+            accesses_text(prediction, {use.end, use.use}, use.witness, use.brief, listing->shape);
   });
   return text;
 }
@@ -317,18 +321,20 @@ std::string uses_text(const Prediction& prediction, Listing* listing) {
 
 }  // namespace
 
-std::string predictions_text(const Prediction& prediction, HiddenFindings* hidden) {
-  Listing listing(hidden);
+std::string predictions_text(const Prediction& prediction, HiddenFindings* hidden,
+                             const TextShape& shape) {
+  Listing listing(hidden, shape);
   const std::string text = races_text(prediction, &listing) + deadlocks_text(prediction, &listing) +
                            violations_text(prediction, &listing) + uses_text(prediction, &listing);
   return text + left_out_text(listing.left_out);
 }
 
-std::string prediction_text(const Prediction& prediction, HiddenFindings* hidden) {
+std::string prediction_text(const Prediction& prediction, HiddenFindings* hidden,
+                            const TextShape& shape) {
   const predict::RaceResult& races = prediction.races;
   const predict::DeadlockResult& deadlocks = prediction.deadlocks;
   const predict::AtomicityResult& atomicity = prediction.atomicity;
-  Listing listing(hidden);
+  Listing listing(hidden, shape);
   const HappenedDeadlock happened =
       happened_deadlock(prediction.stuck, prediction.trace.symbols, prediction.names);
   std::string text = happened.any() && !listing.hidden.hide(happened.places())

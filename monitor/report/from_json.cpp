@@ -414,8 +414,14 @@ Judged judged_of(const Json& object, const std::string& name) {
                      : judged.complete                     ? "none"
                                                            : "inconclusive";
   }
-  for (const char* const key : {"events", "threads", "units", "lost_events", "executions",
-                                "classes", "blocked", "candidates", "refused"}) {
+  if (judged.verdict.empty() && object.contains("leaves")) {  // of `critical-races`
+    judged.verdict = !array_of(object, "faults").empty() ? "violation"
+                     : judged.complete                   ? "none"
+                                                         : "inconclusive";
+  }
+  for (const char* const key :
+       {"events", "threads", "units", "lost_events", "executions", "classes", "blocked",
+        "candidates", "refused", "leaves", "faulty"}) {
     if (object.contains(key) && object[key].is_number_unsigned()) {
       judged.counters.emplace_back(key, number_of(object, key));
     }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "monitor/report/cycle_graph.h"
+#include "monitor/report/decisions.h"
 #include "monitor/report/diagram.h"
 #include "monitor/report/excerpts.h"
 #include "monitor/report/groups.h"
@@ -200,6 +201,7 @@ class Page {
   void head();
   void judged();
   void tools();
+  void decisions();
   void groups();
   void end() {
     put("</main>\n<script>" + std::string(kPageScript) + "</script>\n</body></html>\n");
@@ -363,6 +365,16 @@ void Page::finding(const Group& group, size_t member, bool open) {
   put(html + "</div></details>\n");
 }
 
+void Page::decisions() {
+  for (const Decisions& decisions : results_.decisions()) {
+    if (bytes_ > kPictureBytes / 2) {
+      put("<p>What decided in other programs has no room on this page.</p>\n");
+      return;
+    }
+    put(decisions_html(decisions));
+  }
+}
+
 void Page::groups() {
   const std::vector<Group> groups = groups_of(results_.findings());
   size_t left = results_.findings().size();
@@ -406,6 +418,7 @@ void write_html(const Results& results, const std::vector<std::string>& sources,
   page.head();
   page.judged();
   page.tools();
+  page.decisions();
   page.groups();
   page.end();
 }

@@ -28,6 +28,7 @@ summary:focus-visible, input:focus-visible, select:focus-visible, button:focus-v
 .definite, .explored { color: var(--bad) } .predicted { color: var(--told) } .possible { color: var(--may) }
 .facts { display: grid; grid-template-columns: max-content 1fr; gap: .15em 1em; margin: .8em 0 } .facts dt { color: var(--soft) } .facts dd { margin: 0; overflow-wrap: anywhere }
 .pictures { display: flex; flex-wrap: wrap; gap: 1em 2.5em; align-items: flex-start } figure { margin: .4em 0; max-width: 100% } figcaption { font-weight: 600; margin-bottom: .3em }
+.decisions ul { border-left: 1px solid var(--line); margin: .1em 0 .4em; padding-left: 1.4em } .decisions .bad { color: var(--bad) } .decisions .good { color: var(--t2) }
 .scroll { overflow-x: auto; max-width: 100% } ol.edges { margin: .3em 0; padding-left: 2em }
 svg { font: 12px ui-monospace, monospace; display: block } svg text { fill: var(--text) } svg .lane { font-weight: 700 } svg .at, svg .why { fill: var(--soft); font-size: 11px } svg .gap { fill: var(--soft); font-style: italic }
 svg .name { fill: var(--soft); font-size: 11px; font-style: italic; text-anchor: end } svg .what, svg .at, svg .name { paint-order: stroke; stroke: var(--page); stroke-width: 3px; stroke-linejoin: round } svg .on { font-weight: 700 } svg .rail { stroke-width: 2; opacity: .35; fill: none } svg .unit { fill-opacity: .1; stroke-opacity: .6 } svg .step, svg .turn { fill: currentColor; stroke: currentColor }

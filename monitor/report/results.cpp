@@ -155,6 +155,9 @@ void Results::add_findings(const Json& object, Judged* judged) {
               ? exploration_of(each)
               : counted(violation_of(each, property, text_of(each, "verdict")), each));
   });
+  for_each_object(array_of(object, "faults"), [&](const Json& each) {  // of `critical-races`
+    count(exploration_of(each));
+  });
   const auto happened = object.find("deadlock");
   if (happened != object.end() && happened->is_object() && !asked_again()) {
     count(deadlock_of(*happened));
@@ -181,7 +184,8 @@ bool Results::add(const Json& object, const std::string& name) {
   if (object.contains("event")) {  // a count on the way
     return true;
   }
-  const bool known = object.contains("verdict") || object.contains("findings");
+  const bool races = text_of(object, "tool") == "tsomon critical-races";
+  const bool known = object.contains("verdict") || object.contains("findings") || races;
   if (!known || object.contains("eliminators") || text_of(object, "tool") == "tsomon doctor") {
     return false;
   }
@@ -190,6 +194,9 @@ bool Results::add(const Json& object, const std::string& name) {
   name_waiting(judged_.back().name);
   judged_.back().findings += before;
   add_findings(object, &judged_.back());
+  if (races) {
+    decisions_.push_back(decisions_of(object));
+  }
   return true;
 }
 
@@ -207,7 +214,8 @@ void Results::read(std::istream& input, const std::string& name) {
     }
     if (++bad <= kMostProblems) {
       problems_.push_back(fmt::format(
-          "{}: line {}: expected a result of check, run, attach, predict or explore, found {}",
+          "{}: line {}: expected a result of check, run, attach, predict, explore or "
+          "critical-races, found {}",
           name, line,
           object.is_discarded() ? "what is no JSON object"
           : object.is_object()  ? fmt::format("an object of '{}'", text_of(object, "tool"))

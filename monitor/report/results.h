@@ -1,4 +1,4 @@
-// Results in JSON, read back: what `check`, `run`, `attach`, `predict`, `explore` and embedded monitors wrote.
+// Results in JSON, read back: what `check`, `run`, `attach`, `predict`, `explore`, `critical-races` and embedded monitors wrote.
 //
 // Purpose     The one form that reports for other tools are made of (render.h). Names are as in docs/formats/json.md.
 // Input       One object a line, as they were written, whatever else stands between them: the output of a program that
@@ -18,6 +18,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "monitor/report/decisions.h"
 
 namespace tsomon::report {
 
@@ -137,6 +139,8 @@ class Results {
 
   const std::vector<Finding>& findings() const { return findings_; }
   const std::vector<Judged>& judged() const { return judged_; }
+  // Of programs whose races were looked at.
+  const std::vector<Decisions>& decisions() const { return decisions_; }
   // "results.json: line 3: ...".
   const std::vector<std::string>& problems() const { return problems_; }
 
@@ -153,6 +157,7 @@ class Results {
   std::map<std::pair<std::string, std::string>, size_t> known_;  // by rule and fingerprint
   std::vector<size_t> waiting_;  // findings whose input the result behind them names
   std::vector<Judged> judged_;
+  std::vector<Decisions> decisions_;
   std::vector<std::string> problems_;
 };
 

@@ -28,6 +28,24 @@ std::string uri_of(const std::string& path) {
   return uri;
 }
 
+// A name may look like a placeholder, "{0}", or like a link, "[text](target)": it is neither.
+Json literal_message(const std::string& text) {
+  const std::string shown = printable(text);
+  const size_t last_link = shown.rfind("](");
+  std::string literal;
+  for (size_t i = 0; i < shown.size(); ++i) {
+    const size_t end = shown[i] == '{' ? shown.find_first_not_of("0123456789", i + 1) : 0;
+    if (end != std::string::npos && end > i + 1 && shown[end] == '}') {
+      literal += "{" + shown.substr(i, end + 1 - i) + "}";
+      i = end;
+    } else {
+      const bool link = shown[i] == '[' && last_link != std::string::npos && i < last_link;
+      literal += link ? "\\[" : std::string(1, shown[i]);
+    }
+  }
+  return {{"text", literal}};
+}
+
 Json location_of(const Place& place, const std::string& message) {
   Json location = Json::object();
   if (!place.file.empty()) {
@@ -41,7 +59,7 @@ Json location_of(const Place& place, const std::string& message) {
     location["logicalLocations"] = Json::array({{{"fullyQualifiedName", printable(name)}}});
   }
   if (!message.empty()) {
-    location["message"] = {{"text", printable(message)}};
+    location["message"] = literal_message(message);
   }
   return location;
 }
@@ -78,13 +96,13 @@ std::string message_of(const Finding& finding) {
   if (!finding.replay.empty()) {
     text += ". tsomon explore --replay '" + finding.replay + "'";
   }
-  return printable(text);
+  return text;
 }
 
 Json result_of(const Finding& finding) {
   Json result = {{"ruleId", finding.rule},
                  {"level", finding.certain() ? "error" : "warning"},
-                 {"message", {{"text", message_of(finding)}}}};
+                 {"message", literal_message(message_of(finding))}};
   if (const Place* const place = finding.place()) {
     result["locations"] = Json::array({location_of(*place, {})});
   }
@@ -122,7 +140,7 @@ Json result_of(const Finding& finding) {
 Json notes_of(const Results& results) {
   Json notes = Json::array();
   const auto add = [&](const std::string& text) {
-    notes.push_back({{"level", "warning"}, {"message", {{"text", printable(text)}}}});
+    notes.push_back({{"level", "warning"}, {"message", literal_message(text)}});
   };
   for (const Judged& judged : results.judged()) {
     for (const std::string& note : judged.notes) {

@@ -12,6 +12,7 @@
 
 #include "decoders/std/reader.h"
 #include "decoders/std/writer.h"
+#include "monitor/findings/cycle_text.h"
 #include "monitor/findings/result_json.h"
 #include "monitor/judge/check.h"
 #include "monitor/judge/watch.h"
@@ -252,7 +253,8 @@ TEST_CASE("text folds a cycle of hundreds of units, JSON has all of it") {
   const std::string text = report_text("test", trace->symbols, *report);
   CHECK(lines_of(text) < 250);
   CHECK(text.find("  cycle of 400 units:\n") != std::string::npos);
-  CHECK(text.find("  ... 390 more units (--output json has all)\n") != std::string::npos);
+  CHECK(text.find("  ... 390 more units (--verbose and --output json have all)\n") !=
+        std::string::npos);
   CHECK(text.find("  [400] ") != std::string::npos);
   const auto json = report_json("test", trace->symbols, *report);
   CHECK(json.at("cycle").size() == 400);

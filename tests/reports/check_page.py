@@ -225,6 +225,42 @@ def check_hostile(tsomon, folder, source):
     expect(len(page.of_class("details", "finding")) > 3, "hostile findings")
 
 
+def race(label, first, second, otherwise):
+    return {"label": label, "first": {"access": "load", "location": first}, "second": {"access": "store", "location": second},
+            "otherwise": otherwise}
+
+
+def check_decisions(tsomon, folder):
+    """The tree of what decided: sequences with a common beginning are one branch."""
+    def result(sequences, **more):
+        return {"tool": "tsomon critical-races", "program": "./client", "model": "tso", "leaves": 40, "faulty": 33, "complete": True,
+                "sequences": [{"labels": "", "count": count, "races": races} for count, races in sequences], **more}
+
+    bad, good = race("BG", "add a.cpp:8", "add a.cpp:9", "B"), race("G", "get b.cpp:3", "add a.cpp:9", "W")
+    fault = {"kind": "assertion", "text": "no sum", "locations": ["get b.cpp:3"], "schedule": "0,1x2", "steps": 3}
+    text = report(tsomon, folder, [result([(20, [bad]), (4, [bad, good]), (9, [race("WG", "x.c:1", "x.c:2", "G")])], faults=[fault])])
+    page = checked(text, "decisions")
+    expect("7 good and 33 faulty interleavings under TSO" in page.text(), "good and faulty ones are counted")
+    expect(page.text("code").count("load") == 3, "three races for four places in the sequences")
+    expect("(24 faulty interleavings)" in page.text("span"), "those with a common beginning are summed")
+    expect(len(page.of_class("li", "good")) == 1 and len(page.of_class("li", "bad")) == 4, "good and bad leaves")
+    expect("bad, whatever comes later: 20 faulty interleavings" in page.text("li"), "what ends at a race")
+    expect("G, it depends on later races" in page.text("li"), "what is still open")
+    lists = text[text.index('<ul class="decisions">'):]
+    lists = lists[:lists.index("</details>")]
+    expect(lists.index("add a.cpp:8") < lists.index("get b.cpp:3") < lists.index("x.c:1"), "the next race lies below the first")
+    expect(lists[:lists.index("get b.cpp:3")].count("<ul") - lists[:lists.index("get b.cpp:3")].count("</ul") == 2, "one level below")
+    expect(len(page.of_class("details", "finding")) == 1 and "no sum" in page.text(), "the fault is a finding")
+    # Deep, many, and hostile.
+    deep = [race("GG", "deep.c:%d" % i, "other.c:%d" % i, "GG") for i in range(100000)]
+    many = [(1, [race("G", "many.c:%d" % i, "other.c:1", "W")]) for i in range(20000)]
+    text = report(tsomon, folder, [result([(1, deep)]), result(many), hostile(result([(2, [bad, good])], faults=[fault])),
+                                   result([(1, "no list"), ("many", [1, None, {"first": 3, "second": []}])], sequences_of=3)])
+    page = checked(text, "many decisions")
+    expect("<img" not in text and "<script>alert" not in text and "\x1b" not in text, "names of races became markup")
+    expect(len(text) < 20000000 and "... and more races of" in page.text("li"), "large trees are cut")
+
+
 def check_size(tsomon, folder):
     def access(i, event):
         return {"event": event, "thread": "T%d" % (event % 40), "operation": "store", "written": event,
@@ -310,6 +346,7 @@ def main():
         text = check_traces(tsomon, folder)
         check_sources(tsomon, folder)
         check_hostile(tsomon, folder, SOURCE)
+        check_decisions(tsomon, folder)
         check_size(tsomon, folder)
         if len(sys.argv) > 2:
             check_recording(tsomon, folder, os.path.abspath(sys.argv[2]))
