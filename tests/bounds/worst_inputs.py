@@ -563,7 +563,7 @@ CASES = {
         (edn_keys, 40000, HISTORY),
         (edn_nested, 400000, HISTORY),
         (recording_loops, 20000000, RECORDING),
-        (recording_units, 2000000, RECORDING),
+        (recording_units, 500000, RECORDING),
     )
 }
 
