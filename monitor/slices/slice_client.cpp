@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -46,8 +45,19 @@ pid_t own_number(pid_t pid) {
   return number;
 }
 
+// Also where its parent has not asked for its status yet.
+bool has_ended(pid_t pid) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("State:", 0) == 0) {
+      return line.find_first_of("ZX") != std::string::npos;
+    }
+  }
+  return true;
+}
+
 Result<Descriptor> connect_to(pid_t pid, const std::string& folder) {
-  if (::kill(pid, 0) != 0 && errno == ESRCH) {
+  if (has_ended(pid)) {
     return problem(pid, "there is no such process", ErrorKind::kUnreadable);
   }
   sockaddr_un address{};
@@ -151,9 +161,8 @@ Result<SliceEnd> record_slice(pid_t pid, const std::string& folder, std::chrono:
     } else if (said.rfind("error ", 0) == 0) {
       return problem(pid, printable(said.substr(sizeof "error " - 1)));
     } else {
-      return problem(pid, ::kill(pid, 0) != 0 && errno == ESRCH
-                              ? "ended while it was watched"
-                              : "does not answer: is it stopped, or another user's?");
+      return problem(pid, has_ended(pid) ? "ended while it was watched"
+                                         : "does not answer: is it stopped, or another user's?");
     }
   }
 }
