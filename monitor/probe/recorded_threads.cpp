@@ -435,6 +435,19 @@ bool is_settled(const Context& outer) {
          local.unrecorded == 0;
 }
 
+// With signals blocked. One that a thread left behind, or a new one.
+Context* take_context() {
+  {
+    const Guard guard(&threads_lock);
+    if (Context* const context = free_contexts; context != nullptr) {
+      free_contexts = context->outer;
+      context->outer = nullptr;
+      return context;
+    }
+  }
+  return new_context();
+}
+
 int handlers_within(const Context* context) {
   int count = 0;
   for (; context->outer != nullptr; context = context->outer) {
@@ -466,7 +479,7 @@ void enter_handler(HandlerFrame* frame, const void* interrupted) {
   const bool too_many = handlers_within(outer) >= kMostHandlers;
   Context* const inner = too_many                   ? nullptr
                          : thread->spare != nullptr ? thread->spare
-                                                    : new_context();
+                                                    : take_context();
   capture::Position position;
   const bool records = outer->repeats.ending;  // what it held back
   if (!records) {
@@ -493,6 +506,8 @@ void enter_handler(HandlerFrame* frame, const void* interrupted) {
       capture::put_stamp(inner->encoder, stamp_in_order(*inner));
       return;
     }
+    thread->spare = inner;
+  } else if (inner != nullptr) {
     thread->spare = inner;
   }
   thread->muted = true;
