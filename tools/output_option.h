@@ -25,7 +25,7 @@ inline CLI::Option* add_output_option(CLI::App& command, OutputFormat& format) {
       ->option_text("text|json");
 }
 
-// Of the commands that report findings to people.
+// For commands that report findings to people.
 inline void add_verbose_option(CLI::App& command, bool& verbose) {
   command.add_flag("--verbose", verbose,
                    "Say all that is known of each finding: nothing is folded; stamps, values and "

@@ -57,6 +57,9 @@ void SliceReport::judged(uint64_t slice, std::chrono::microseconds at, CheckedPr
       is_new |= add(finding, object.value("property", ""), slice);
     }
     status_ = worse(status_, status_of(report.verdict(), hidden, report.complete()));
+    if (report.violations() != 0 && verdict_ != verdict_name(Verdict::kDefinite)) {
+      verdict_ = verdict_name(report.verdict());
+    }
     if (!is_new || hidden.all()) {
       continue;
     }
@@ -78,7 +81,7 @@ void SliceReport::put_json_summary(const SamplingSummary& summary) const {
   nlohmann::ordered_json object = {
       {"file", name_},
       {"events", events_},
-      {"verdict", status_ == kExitViolation ? "violation" : "inconclusive"},
+      {"verdict", verdict_},
       {"complete", false},
       {"slices", {{"number", summary.slices}, {"watched_seconds", seconds(summary.watched)}}},
       {"elapsed_seconds", seconds(summary.elapsed)},

@@ -48,6 +48,7 @@ class SliceReport {
   std::set<std::string> warned_;      // but for the numbers in them
   std::string last_line_;             // of the gravest
   uint64_t events_ = 0;
+  std::string verdict_ = "inconclusive";  // the gravest
   int status_ = 0;
 };
 

@@ -272,19 +272,19 @@ void leave_process() {
   if (TSOMON_UNLIKELY(tsomon::explore::active)) {
     tsomon::explore::refuse("exec");
   }
-  if (recording && getpid() == recorded_pid) {
-    finish();
-  }
-  if (controlled && getpid() == recorded_pid) {
-    remove_control();
-  }
+  at_exit();
+}
+
+// What hooks look at, from the options.
+void choose_hooks() {
+  selective = options.only_sets || options.stores_outside;
+  simple_atomics = options.stamp_max_age != 0 && options.noise == 0 && !options.only_sets;
 }
 
 // Nothing is recorded until somebody asks for it.
 void start_controlled() {
   options.objects = 0;
-  selective = options.only_sets || options.stores_outside;
-  simple_atomics = options.stamp_max_age != 0 && options.noise == 0 && !options.only_sets;
+  choose_hooks();
   // A canary does not wait for who watches it.
   options.drop_when_full = true;
   if (!find_unit_functions(false) || !find_lock_functions(false) || !declare_named_sets(false)) {
@@ -376,8 +376,7 @@ void start() {
   if (!first && options.live != 0) {
     return;  // who reads expects one process
   }
-  selective = options.only_sets || options.stores_outside;
-  simple_atomics = options.stamp_max_age != 0 && options.noise == 0 && !options.only_sets;
+  choose_hooks();
   quick_units = simple_atomics;
   prepare_clock();
   // The patterns are meant for the first program: what it starts may have nothing of the kind.

@@ -126,8 +126,6 @@ bool watch_twins(bool watched) {
   return !has_twins() || write_modules(nullptr, watched);
 }
 
-bool functions_have_twins() { return has_twins(); }
-
 void unwatch_twins_after_fork() {
   for (Module& module : modules) {
     uint32_t expected = Module::kBeingWritten;

@@ -18,8 +18,6 @@ namespace tsomon::probe {
 
 // From now on, also of modules that are loaded later. False: not all of them, which it has told.
 bool watch_twins(bool watched);
-// Whether there are any.
-bool functions_have_twins();
 // In the child, nothing is watched.
 void unwatch_twins_after_fork();
 

@@ -41,7 +41,7 @@ class PackedFiles {
   std::string debug(std::string_view build_id) const {
     return named(build_id_path(build_id) + ".debug");
   }
-  // Of what was recorded with this path and without a build-id.
+  // The file that was recorded with this path and without a build-id.
   std::string code_at(const std::string& path) const;
   // Never null; empty: the pack has no such file.
   std::shared_ptr<const std::string> source(const std::string& path) const;

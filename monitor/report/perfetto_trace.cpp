@@ -145,7 +145,7 @@ class PacketWriter {
       begins[arrow.from].add_fixed(event::kFlow, edge_);
       begins[arrow.to].add_fixed(event::kFlowEnds, edge_);
     }
-    // Of the slices that end where others begin, the ends come first.
+    // Where one slice ends and another begins, the end comes first.
     std::stable_sort(moments.begin(), moments.end(), [](const Moment& a, const Moment& b) {
       return a.time != b.time ? a.time < b.time : a.ends && !b.ends;
     });
