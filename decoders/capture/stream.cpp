@@ -70,7 +70,7 @@ Event ThreadStream::make(EventKind kind, const Record& record) const {
 void ThreadStream::wait_for_stamp(const Event& event, std::optional<uint64_t> read,
                                   std::optional<uint64_t> write, int64_t since) {
   Event& access = events_.events.emplace_back(event);
-  access.lo = std::min({from_, from_before_handler_, since});
+  access.lo = since != kTimeMax ? std::min(from_, since) : std::min(from_, from_before_handler_);
   access.span_or_extra = static_cast<uint32_t>(records_);
   waiting_since_ = std::min(waiting_since_, access.lo);
   if (read || write) {

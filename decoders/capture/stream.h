@@ -7,9 +7,11 @@
 // Handlers    A handler may come between a stamp, or a load of an atomic, and its record, which then
 //             stands behind the handler's records and begins before they did. Events of a thread
 //             come in program order and by the beginning of their intervals, so the intervals of
-//             the handler's events begin then, too: wider is as true. Those of locks do not, whose
-//             beginning says more (clock_margin.h). Of what else comes first after a handler it is
-//             the same, unless the handler says that nothing of it had been done (says_settled()).
+//             the handler's events begin then, too: wider is as true. Those of locks and of what is
+//             handed over do not, whose beginnings are their order (clock_margin.h,
+//             tso/model/hand_over.h). What else comes first after a handler, and has no stamp of
+//             its own, may have begun before it, unless the handler says that nothing of it had
+//             been done (says_settled()).
 // Events      A failed compare-exchange becomes a fence and a load: it drains the store buffer and
 //             writes nothing, and with an empty buffer its load is ordered with all that follows.
 //             A range becomes accesses whose sizes are powers of two from 8 to 4096 and whose
@@ -117,7 +119,7 @@ class ThreadStream {
   bool is_new(int64_t stamp) const { return stamp > from_ && stamp > latest_; }
   void point(int64_t lo, int64_t hi, bool separates);
   bool add_range(const Record& record, uint64_t size, EventKind kind);
-  // `since`: it may have begun then already.
+  // `since`: its own stamp says that it began then.
   void wait_for_stamp(const Event& event, std::optional<uint64_t> read = {},
                       std::optional<uint64_t> write = {}, int64_t since = kTimeMax);
   void add_ready(const Event& event, int64_t lo, int64_t hi, std::optional<uint64_t> read,

@@ -60,6 +60,8 @@ void ThreadStream::leave_handler(uint64_t chunk) {
 
 // After a record, whose events are those from `first` on.
 void ThreadStream::settle_handler(size_t first) {
+  constexpr uint32_t kKeepTheirPlace =
+      kinds::kLocks | kinds::kHandOvers | kind_mask(EventKind::kCount);
   left_ = false;
   std::vector<Event>& events = events_.events;
   int64_t lo = kTimeMax;
@@ -67,7 +69,7 @@ void ThreadStream::settle_handler(size_t first) {
     lo = std::min(lo, events[i].lo);
   }
   for (size_t i = held_; i < first; ++i) {
-    if (events[i].lo <= lo || is(events[i], kinds::kLocks)) {
+    if (events[i].lo <= lo || is(events[i], kKeepTheirPlace)) {
       continue;
     }
     if (i < ready_) {

@@ -211,7 +211,8 @@ void write_clock() {
 void drain(bool pack, bool keep) {
   Chunk* chunk = nullptr;
   while (handover->full.try_dequeue(chunk)) {
-    if (chunk->size != 0) {
+    // A thread that was held up while it handed its chunk over does so in the next slice.
+    if (chunk->size != 0 && (!controlled || takes_part(chunk->owner))) {
       write_labels(pack);
       write_chunk(capture::ChunkType::kEvents, chunk->owner->number, chunk->sequence, &chunk->start,
                   chunk->size, pack);
@@ -500,9 +501,10 @@ int open_slice(int descriptor) {
   write_clock();
   note_modules();
   write_modules();
-  state.store(0, std::memory_order_seq_cst);
   return 0;
 }
+
+void take_chunks() { state.store(0, std::memory_order_seq_cst); }
 
 bool write_slice(long milliseconds) {
   const uint32_t seen = given.load(std::memory_order_seq_cst);

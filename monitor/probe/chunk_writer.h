@@ -15,8 +15,10 @@ bool start_chunk_writer(const char* path);
 
 // For slices (slices.h), instead of that, on one thread of the runtime. Memory for what is to come; once.
 void prepare_chunk_writer();
-// What is recorded from now on goes to this file, which is then the writer's. 0, or an errno value.
+// What is recorded in the next slice goes to this file, which is then the writer's. 0, or an errno value.
 int open_slice(int descriptor);
+// Chunks may change hands from now on: once nobody takes part in the slice before.
+void take_chunks();
 // Writes what comes within so many milliseconds; false: finish() was called.
 bool write_slice(long milliseconds);
 // Writes the rest and the trailer. 0, or an errno value: the first failure.

@@ -152,6 +152,8 @@ void begin_slice() {
   begun.store(false);
   closing.store(false);
   slice.fetch_add(1, std::memory_order_seq_cst);
+  // Not before: a thread that still has its chunk of the last slice would hand it over in this one.
+  take_chunks();
   quick_units = simple_atomics;
   recording = true;
   joining.store(true, std::memory_order_seq_cst);

@@ -262,6 +262,43 @@ TEST_CASE("what a handler does begins no later than what is recorded next and ca
   }
 }
 
+// The beginnings of events of locks and hand-overs are their order among the threads (clock_margin.h, tso/model/hand_over.h).
+TEST_CASE("a handler between the stamp and the record of a lock or a hand-over moves neither") {
+  struct Handler {
+    std::string name;
+    std::function<void(Records&)> record;
+    Lines events;
+  };
+  const Handler all[] = {
+      {"its last access waits for a stamp",
+       [](Records& handler) { handler.stamp(20).access(kWrite, 0x40, 4); },
+       {"T0 r 0x10+4 [0,10]", "T0 w 0x40+4 [15,60]", "T0 acq 0x20 [15,60]"}},
+      {"it sends",
+       [](Records& handler) { handler.other(kSend, 0x70, 0, 0, kSeparates, 25).stamp(40); },
+       {"T0 r 0x10+4 [0,10]", "T0 send 0x70 [25,25]", "T0 acq 0x20 [15,40]"}},
+      {"it takes a lock",
+       [](Records& handler) { handler.other(kAcquire, 0x70, 0, 0, kSeparates, 25).stamp(40); },
+       {"T0 r 0x10+4 [0,10]", "T0 acq 0x70 [25,25]", "T0 acq 0x20 [15,40]"}},
+  };
+  for (const Handler& each : all) {
+    CAPTURE(each.name);
+    Recording file;
+    Records outer;
+    outer.stamp(0).access(kRead, 0x10, 4).stamp(10);
+    Records handler(0, outer);
+    each.record(handler);
+    outer.other(kAcquire, 0x20, 0, 0, kSeparates, 15).stamp(60);
+    file.events(0, 0, outer);
+    file.events(0, 1, handler);
+    file.trailer();
+    const auto capture = read_capture(file.bytes());
+    REQUIRE(capture);
+    CHECK(capture->problems == Lines{});
+    CHECK(fmt::format("{}", fmt::join(describe(capture->trace), "; ")) ==
+          fmt::format("{}", fmt::join(each.events, "; ")));
+  }
+}
+
 // Linear in the pieces: with a search or an insertion for each this would take minutes.
 TEST_CASE("handlers within handlers interrupt a copy of very many pieces") {
   constexpr uint64_t kPieces = 800'000;

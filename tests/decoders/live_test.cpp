@@ -156,6 +156,9 @@ void check_truth(const std::vector<Seen>& seen, const std::vector<LiveProcess::T
       }
       if (expected.at >= 0) {
         CHECK((event.lo <= expected.at || event.kind == EventKind::kFence));
+        if ((kind_mask(event.kind) & (kinds::kLocks | kinds::kHandOvers)) != 0) {
+          CHECK(event.lo == expected.at);
+        }
         CHECK(expected.at <= event.hi);
       }
     } while (read != 0 && read < expected.size);
@@ -164,12 +167,12 @@ void check_truth(const std::vector<Seen>& seen, const std::vector<LiveProcess::T
 }
 
 // Program order is the order of the intervals' beginnings, also where handlers interrupted: what a
-// detector reads is sorted by them. Locks in handlers keep their stamp.
+// detector reads is sorted by them. Locks and hand-overs in handlers keep their stamp.
 void check_beginnings(const std::vector<Seen>& seen) {
   int64_t latest = kTimeMin;
   for (const Seen& event : seen) {
     CHECK_MESSAGE(event.lo >= latest, event.what);
-    latest = (kind_mask(event.kind) & kinds::kLocks) != 0 ? latest : event.lo;
+    latest = (kind_mask(event.kind) & (kinds::kLocks | kinds::kHandOvers)) != 0 ? latest : event.lo;
   }
 }
 
