@@ -35,7 +35,7 @@ class CaptureSource : public EventSource {
   Result<bool> next(EventBlock& block) override {
     block.clear();
     const bool more = reader_->next(block, kEventsPerBlock);
-    more_input(kBytesOfInputEvent * block.events.size());
+    more_input(kBytesOfPackedEvent * block.events.size());
     if (texts_) {
       texts_->replace(symbols().locations, block);
     }

@@ -97,7 +97,7 @@ class TextSource : public EventSource {
   // Of a pipe the size is not known before.
   void count(const EventBlock& block) const {
     if (waits_) {
-      more_input(kBytesOfInputEvent * block.events.size());
+      more_input(kBytesOfPipedEvent * block.events.size());
     }
   }
   bool pauses() const {

@@ -232,8 +232,10 @@ std::optional<WorkLimit> within(WorkBounds bounds, const Work& work) {
 // than 256 MiB and 64 for each of them.
 inline constexpr WorkBudget kInputBudget = {.bytes_at_first = uint64_t{192} << 20,
                                             .bytes_per_event = 48};
-// As long is a line of text: what is packed, or comes from a pipe, counts as if it were text.
-inline constexpr uint64_t kBytesOfInputEvent = 16;
+// What an event of an input counts whose size is not known before: from a pipe as much as a line of text, of a capture, which may pack
+// thousands into a byte, what it takes unpacked.
+inline constexpr uint64_t kBytesOfPipedEvent = 16;
+inline constexpr uint64_t kBytesOfPackedEvent = 4;
 
 // The input of this thread's work has so many bytes more than was known.
 void more_input(uint64_t bytes);
