@@ -7,14 +7,22 @@
 //            own: there only what is announced with expect_bytes() is bounded.
 // Counting   What is allocated inside a scope with a bound, less what is freed there. A block from
 //            before that is freed inside makes the bound looser by its size, never tighter.
+// Pages      Memory asks for pages of 2 MiB (madvise(2), MADV_HUGEPAGE): tables of millions of events
+//            are written once and read many times, and every first write to a page of 4 KiB is a fault, which
+//            in a virtual machine costs as much as what is then written. mimalloc would also take pages that somebody has set aside
+//            for a database (hugetlbfs): where there are such, only large blocks ask.
 // Heaps      operator delete takes blocks of any heap, from any thread. A heap is destroyed when
 //            nothing is left in it, and handed to the thread otherwise (HeapHooks).
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
 
+#include <fcntl.h>
 #include <mimalloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tso/support/work.h"
 
@@ -26,6 +34,8 @@ using work_internal::ThreadWork;
 
 constexpr int64_t kPortion = 1 << 18;       // bytes that a thread uses before its meter hears of it
 constexpr size_t kLarge = size_t{1} << 20;  // asked for before they are allocated
+
+constexpr size_t kHugePage = size_t{2} << 20;
 
 #if MI_MALLOC_VERSION >= 210
 constexpr mi_option_t kDelays[] = {mi_option_purge_delay};
@@ -56,6 +66,15 @@ bool count(ThreadWork& mine, int64_t bytes) noexcept {
   return mine.meter->add_bytes(told);
 }
 
+// Where the system has no such pages nothing changes.
+void ask_for_huge_pages(void* block, size_t size) noexcept {
+  const auto begin = (reinterpret_cast<uintptr_t>(block) + kHugePage - 1) & ~(kHugePage - 1);
+  const auto end = (reinterpret_cast<uintptr_t>(block) + size) & ~(kHugePage - 1);
+  if (begin < end) {
+    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  }
+}
+
 void* allocate(size_t size, size_t alignment) noexcept {
   ThreadWork& mine = this_thread;
   if (mine.bounded && size >= kLarge) {
@@ -72,6 +91,11 @@ void* allocate(size_t size, size_t alignment) noexcept {
                                              : mi_heap_malloc_aligned(heap, size, alignment)
                        : alignment == 0 ? mi_malloc(size)
                                        : mi_malloc_aligned(size, alignment);
+  if (size >= 2 * kHugePage && block != nullptr) {
+    const int error = errno;
+    ask_for_huge_pages(block, size);
+    errno = error;
+  }
   if (mine.bounded && block != nullptr &&
       !count(mine, static_cast<int64_t>(mi_usable_size(block)))) {
     count(mine, -static_cast<int64_t>(mi_usable_size(block)));
@@ -118,8 +142,21 @@ void end_heap(void* heap) noexcept {
   }
 }
 
+bool is_zero(const char* file) {
+  const int fd = open(file, O_RDONLY | O_CLOEXEC);
+  char text[2] = {};
+  const bool zero = fd >= 0 && read(fd, text, sizeof text) > 0 && text[0] == '0';
+  if (fd >= 0) {
+    close(fd);
+  }
+  return zero;
+}
+
 const bool hooked = [] {
   set_heap_hooks({create_heap, end_heap});
+  if (is_zero("/proc/sys/vm/nr_hugepages") && is_zero("/proc/sys/vm/nr_overcommit_hugepages")) {
+    mi_option_set(mi_option_large_os_pages, 1);
+  }
   return true;
 }();
 

@@ -380,7 +380,7 @@ void Model::add_uses(NodeId id, CellSpan span, ThreadState& state) {
     if (shared_[cell]) {
       CellState& here = cell_states_[cell];
       uses_.push_back({cell, id, node.reads != 0 ? here.last_write : kNone});
-      here.set = here.set == kNone || here.set == set ? set : kSeveralSets;
+      here.set = here.set == kNone || here.set == set ? set : set_of_both(here.set, set);
     }
   }
   spend(span.count);
@@ -443,6 +443,7 @@ void Model::group() {
   cell_states_ = {};
   last_reads_ = {};
   next_sets_ = {};
+  both_sets_ = {};
   set_numbers_.clear();
   last_own_ = {};
 }
@@ -483,11 +484,32 @@ uint32_t Model::set_after(uint32_t set, const Section& section, bool acquired) {
   } else {
     after.erase(std::find(after.begin(), after.end(), entry));
   }
-  const auto same = set_numbers_.try_emplace(after, static_cast<uint32_t>(lock_sets_.size()));
+  return *known = set_number(std::move(after));
+}
+
+uint32_t Model::set_number(LockSet&& set) {
+  const auto same = set_numbers_.try_emplace(set, static_cast<uint32_t>(lock_sets_.size()));
   if (same.second) {
-    lock_sets_.push_back(std::move(after));
+    lock_sets_.push_back(std::move(set));
   }
-  return *known = same.first->second;
+  return same.first->second;
+}
+
+uint32_t Model::set_of_both(uint32_t one, uint32_t other) {
+  const auto [known, is_new] = both_sets_.try_emplace((uint64_t{one} << 32) | other, 0);
+  if (!is_new) {
+    return *known;
+  }
+  LockSet both;
+  for (const auto& [lock, shared] : lock_sets_[one]) {
+    const auto is_it = [wanted = lock](const auto& entry) { return entry.first == wanted; };
+    const LockSet& others = lock_sets_[other];
+    if (const auto at = std::find_if(others.begin(), others.end(), is_it); at != others.end()) {
+      both.emplace_back(lock, shared || at->second);
+    }
+  }
+  spend(8 + lock_sets_[one].size() * lock_sets_[other].size());
+  return *known = set_number(std::move(both));
 }
 
 void Model::note_held(uint32_t thread, ThreadState& state) {

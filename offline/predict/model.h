@@ -128,6 +128,7 @@ class Model {
     return {uses_.data() + nodes_[id].first_use, uses_.data() + end};
   }
   const Use& use(uint32_t index) const { return uses_[index]; }
+  uint32_t use_count() const { return static_cast<uint32_t>(uses_.size()); }
 
   // With buffers: the thread that issues what the thread does, and the one that commits it.
   uint32_t owner(uint32_t thread) const { return buffers_ ? thread & ~1U : thread; }
@@ -227,10 +228,8 @@ class Model {
   }
   // Of `list`, the last read that is bound where so many nodes of its thread are executed.
   uint32_t last_bound(const ThreadList& list, uint32_t count) const;
-  // The set of locks that is held at all accesses to the cell; kNone: there is no such set.
-  uint32_t common_set(uint32_t cell) const {
-    return common_set_[cell] == kSeveralSets ? kNone : common_set_[cell];
-  }
+  // The set of those locks that are held at all accesses to the cell, shared where one of these shares it; kNone: nobody accesses it.
+  uint32_t common_set(uint32_t cell) const { return common_set_[cell]; }
 
   // The position of the event of a node among all events of its thread. O(log n).
   uint32_t place(NodeId id) const;
@@ -258,6 +257,8 @@ class Model {
   void learn(ThreadState& state, NodeId id, NodeId source);
   void note_held(uint32_t thread, ThreadState& state);
   uint32_t set_after(uint32_t set, const Section& section, bool acquired);
+  uint32_t set_of_both(uint32_t one, uint32_t other);
+  uint32_t set_number(LockSet&& set);
   void group();
   void reserve();
   NodeId add_commit(uint32_t event, ThreadState& state);
@@ -316,14 +317,14 @@ class Model {
   std::vector<LockSet> lock_sets_;
   std::map<LockSet, uint32_t> set_numbers_;
   FlatMap<uint64_t, uint32_t> next_sets_;  // by set and change; while it is made
+  FlatMap<uint64_t, uint32_t> both_sets_;  // by two sets; likewise
   GroupedLists writes_;
   GroupedLists accesses_;
   // By cell, while it is made: what accesses of the cell look at, in one place of memory.
   struct CellState {
     uint32_t last_write = kNone;  // use
-    uint32_t set = kNone;         // of locks, held at all accesses so far; kSeveralSets
+    uint32_t set = kNone;         // of locks, held at all accesses so far
   };
-  static constexpr uint32_t kSeveralSets = kNone - 1;
   std::vector<CellState> cell_states_;
   std::vector<bool> last_reads_;      // the last write of the cell reads it, too
   std::vector<uint32_t> common_set_;  // CellState::set, by cell

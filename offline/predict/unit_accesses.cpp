@@ -16,8 +16,9 @@ UnitAccesses::UnitAccesses(const Model& model, const KnownValues* values)
 
 void UnitAccesses::find_units() {
   spans_.resize(units_.size());
+  has_pairs_.resize(model_.use_count());
   for (uint32_t thread = 0; thread < model_.threads(); thread += model_.buffers() ? 2 : 1) {
-    std::map<uint32_t, uint32_t> known;  // cells of the present unit, in touched_
+    FlatMap<uint32_t, uint32_t> known;  // cells of the present unit, in touched_
     UnitId current = UnitTable::kNone;
     for (const NodeId id : nodes_of(thread)) {
       const UnitId unit = unit_of(id);
@@ -50,15 +51,34 @@ std::vector<NodeId> UnitAccesses::nodes_of(uint32_t thread) const {
   return all;
 }
 
-void UnitAccesses::touch(NodeId id, Span* span, std::map<uint32_t, uint32_t>* known) {
+// Not one that nobody else comes to the cell with what is held since before the first access of the unit.
+bool UnitAccesses::has_pairs(NodeId id, uint32_t cell, const Span& span) const {
+  if (model_.buffers()) {
+    return true;  // commits come later
+  }
+  if (span.count == 0) {
+    return false;
+  }
+  const NodeId first = touched_[span.touched].first;
+  const LockSet& others = others_hold(cell);
+  const auto held = model_.held(id);
+  return std::none_of(held.begin(), held.end(), [&](uint32_t number) {
+    const Section& section = model_.sections()[number];
+    return section.acquire < first && keeps_out(section, others);
+  });
+}
+
+void UnitAccesses::touch(NodeId id, Span* span, FlatMap<uint32_t, uint32_t>* known) {
+  uint32_t number = model_.node(id).first_use;
   for (const Use& use : model_.uses(id)) {
     spend(4);
+    has_pairs_[number++] = has_pairs(id, use.cell, *span);
     const auto [at, is_new] = known->try_emplace(use.cell, static_cast<uint32_t>(touched_.size()));
     if (is_new) {
       touched_.push_back({use.cell, id, kNone});
       ++span->count;
     }
-    Touched& touched = touched_[at->second];
+    Touched& touched = touched_[*at];
     if (touched.write == kNone && model_.node(id).writes) {
       touched.write = id;
     }
@@ -68,12 +88,20 @@ void UnitAccesses::touch(NodeId id, Span* span, std::map<uint32_t, uint32_t>* kn
 // Pairs of accesses of units, the second one to the cell.
 std::vector<UnitPairs> UnitAccesses::pairs_of(uint32_t cell) {
   std::vector<UnitPairs> pairs;
+  if (model_.common_set(cell) == kNone) {
+    return pairs;
+  }
+  others_ = &others_hold(cell);
   for (const ThreadList& list : model_.accesses_of(cell)) {
     known_.clear();
     for (const uint32_t use : list.items) {
+      spend(1);
+      if (!has_pairs_[use]) {
+        continue;
+      }
       const NodeId last = model_.use(use).node;
       const UnitId unit = unit_of(last);
-      spend(2);
+      spend(1);
       if (!is_unit(unit) || !accesses(last)) {
         continue;
       }
@@ -130,17 +158,27 @@ bool UnitAccesses::touches(NodeId id, uint32_t cell) const {
   return std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return use.cell == cell; });
 }
 
+bool UnitAccesses::keeps_out(const Section& section, const LockSet& others) {
+  return std::any_of(others.begin(), others.end(), [&](const auto& held) {
+    return held.first == section.lock && !(held.second && section.shared);
+  });
+}
+
 void UnitAccesses::add(NodeId first, NodeId last, uint32_t far, std::vector<UnitPairs>* pairs) {
   const Node& begin = model_.node(first);
   const Node& end = model_.node(last);
   const auto before = model_.held(first);
-  std::vector<uint32_t> both;
-  for (const uint32_t section : model_.held(last)) {
-    if (std::find(before.begin(), before.end(), section) != before.end()) {
-      both.push_back(section);
+  spend(2 + before.size());
+  both_.clear();
+  for (const uint32_t number : model_.held(last)) {
+    if (std::find(before.begin(), before.end(), number) != before.end()) {
+      if (keeps_out(model_.sections()[number], *others_)) {
+        return;
+      }
+      both_.push_back(number);
     }
   }
-  LockSet locks = lock_set(model_, both);
+  LockSet locks = lock_set(model_, both_);
   spend(8 + 4 * before.size());
   const auto [at, is_new] =
       known_.try_emplace(Key{far, model_.event(first).location, model_.event(last).location,

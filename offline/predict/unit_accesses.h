@@ -16,6 +16,7 @@
 #include "offline/predict/failed_attempts.h"
 #include "offline/predict/model.h"
 #include "tso/model/units.h"
+#include "tso/support/flat_map.h"
 
 namespace tsomon::predict {
 
@@ -47,7 +48,7 @@ class UnitAccesses {
     const UnitId unit = unit_of(id);
     return is_unit(unit) ? spans_[unit].last : id;
   }
-  // Pairs of accesses of units, the second one to the cell.
+  // Pairs of accesses of units, the second one to the cell, but for those with a lock held that keeps all others from the cell.
   std::vector<UnitPairs> pairs_of(uint32_t cell);
   // Some were left out.
   bool bounded() const { return bounded_; }
@@ -69,17 +70,26 @@ class UnitAccesses {
 
   void find_units();
   std::vector<NodeId> nodes_of(uint32_t thread) const;
-  void touch(NodeId id, Span* span, std::map<uint32_t, uint32_t>* known);
+  void touch(NodeId id, Span* span, FlatMap<uint32_t, uint32_t>* known);
   void add_late(NodeId commit, std::vector<UnitPairs>* pairs);
   bool touches(NodeId id, uint32_t cell) const;
+  bool has_pairs(NodeId id, uint32_t cell, const Span& span) const;
+  // What is held at all accesses to the cell, of which there are some.
+  const LockSet& others_hold(uint32_t cell) const {
+    return model_.lock_sets()[model_.common_set(cell)];
+  }
+  static bool keeps_out(const Section& section, const LockSet& others);
   void add(NodeId first, NodeId last, uint32_t far, std::vector<UnitPairs>* pairs);
 
   const Model& model_;
   const UnitTable units_;
   const FailedAttempts attempts_;
   std::vector<Touched> touched_;
-  std::vector<Span> spans_;      // by unit
-  std::map<Key, size_t> known_;  // pairs of the present cell and thread
+  std::vector<Span> spans_;          // by unit
+  std::vector<bool> has_pairs_;      // by use: of which the access is the second one
+  std::map<Key, size_t> known_;      // pairs of the present cell and thread
+  const LockSet* others_ = nullptr;  // that is held at all accesses to the present cell
+  std::vector<uint32_t> both_;
   bool bounded_ = false;
 };
 
