@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 
 #include <fcntl.h>
@@ -137,11 +138,10 @@ bool OutputFile::is_it(int fd) const {
 }
 
 // Not for ever: a FIFO may have lost its reader.
-int OutputFile::open_again() const {
-  if (path_[0] == '\0') {
-    return -1;
-  }
-  const int fd = kernel::open(path_, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+int OutputFile::open_again() const { return path_[0] == '\0' ? -1 : open_as_it(path_); }
+
+int OutputFile::open_as_it(const char* path) const {
+  const int fd = kernel::open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd >= 0 && (!is_it(fd) || fcntl(fd, F_SETFL, O_APPEND) != 0)) {
     kernel::close(fd);
     return -1;
@@ -165,6 +165,27 @@ void OutputFile::leave_program() {
   if (is_it(fd)) {
     kernel::close(fd);
   }
+}
+
+// In the other thread's table, if not at its path: that is out of reach once the program has shut itself in.
+int OutputFile::open_for_program() {
+  const int there = fd_.load(std::memory_order_relaxed);
+  const pid_t owner = owner_.load(std::memory_order_relaxed);
+  if (owner == 0) {
+    return there;
+  }
+  int fd = open_again();
+  if (fd < 0) {
+    char name[64];
+    std::snprintf(name, sizeof name, "/proc/self/task/%d/fd/%d", owner, there);
+    fd = open_as_it(name);
+  }
+  return fd >= 0 ? put_high(fd) : -1;
+}
+
+void OutputFile::come_back(int fd) {
+  fd_.store(fd, std::memory_order_relaxed);
+  owner_.store(0, std::memory_order_seq_cst);
 }
 
 void OutputFile::close_inherited() {

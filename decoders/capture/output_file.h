@@ -41,6 +41,10 @@ class OutputFile {
   bool keep_apart();
   // By a thread of the program, when keep_apart() has succeeded: the descriptor there is closed.
   void leave_program();
+  // Back to the program's table, while the thread that keeps it apart does not write: open_for_program() first, what it
+  // gave to come_back() once that thread has ended. -1: it cannot be opened.
+  int open_for_program();
+  void come_back(int fd);
   // In a child of fork: closes what the child inherited of the parent's.
   void close_inherited();
   // Twice is fine.
@@ -56,6 +60,7 @@ class OutputFile {
   void keep_path(const char* path);
   bool is_it(int fd) const;
   int open_again() const;
+  int open_as_it(const char* path) const;
 
   std::atomic<int> fd_{-1};
   std::atomic<pid_t> owner_{0};  // whose table it is in; 0: the program's

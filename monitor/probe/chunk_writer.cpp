@@ -60,6 +60,7 @@ std::atomic<uint32_t> unheard{0};   // full chunks of ended threads for which no
 std::atomic<uint32_t> state{0};     // 0 recording, 1 finishing, 2 finished
 std::atomic<bool> writer_sleeps{false};
 std::atomic<bool> writer_leaves{false};  // when all is written
+std::atomic<bool> writer_pauses{false};
 pthread_t writer{};
 std::atomic<uint32_t> takers_wait{0};
 pid_t writer_id = 0;
@@ -288,6 +289,9 @@ void* writer_thread(void*) {
       return nullptr;
     }
     drain(true, false);
+    if (writer_pauses.load(std::memory_order_seq_cst)) {
+      return nullptr;
+    }
     const bool finishes = state.load(std::memory_order_seq_cst) == 1;
     note_modules();
     write_modules();
@@ -531,6 +535,36 @@ int finish_slice() {
   return error;
 }
 
+namespace {
+
+bool start_writer() {
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  real_pthread_sigmask(SIG_SETMASK, &all, &old);
+  writer_leaves.store(false, std::memory_order_relaxed);
+  const int failed = real_pthread_create(&writer, nullptr, writer_thread, nullptr);
+  real_pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  if (failed != 0) {
+    warn("cannot start the thread that writes the capture: %s", strerror(failed));
+    return false;
+  }
+  while (placed.load(std::memory_order_seq_cst) == 0) {
+    if (!wait_while(&placed, 0, 100) && real_pthread_tryjoin_np(writer, nullptr) == 0) {
+      warn(
+          "the thread that writes the capture was ended at its start: is there a filter of system "
+          "calls (seccomp)?");
+      return false;
+    }
+  }
+  if (placed.load(std::memory_order_relaxed) == kApart) {
+    handover->file.file().leave_program();
+  }
+  return true;
+}
+
+}  // namespace
+
 bool start_chunk_writer(const char* path) {
   prepare(0);
   tell_again();
@@ -565,30 +599,29 @@ bool start_chunk_writer(const char* path) {
   note_modules();
   write_modules();
   add_chunks(options.buffer / sizeof(Chunk) + 1);
+  return start_writer();
+}
 
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  real_pthread_sigmask(SIG_SETMASK, &all, &old);
-  writer_leaves.store(false, std::memory_order_relaxed);
-  const int failed = real_pthread_create(&writer, nullptr, writer_thread, nullptr);
-  real_pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (failed != 0) {
-    warn("cannot start the thread that writes the capture: %s", strerror(failed));
+bool pause_chunk_writer() {
+  const int fd = handover->file.file().open_for_program();
+  if (fd < 0) {
     return false;
   }
-  while (placed.load(std::memory_order_seq_cst) == 0) {
-    if (!wait_while(&placed, 0, 100) && real_pthread_tryjoin_np(writer, nullptr) == 0) {
-      warn(
-          "the thread that writes the capture was ended at its start: is there a filter of system "
-          "calls (seccomp)?");
-      return false;
-    }
-  }
-  if (placed.load(std::memory_order_relaxed) == kApart) {
-    handover->file.file().leave_program();
-  }
+  writer_pauses.store(true, std::memory_order_seq_cst);
+  wake_writer();
+  real_pthread_join(writer, nullptr);
+  end_clock();
+  handover->file.file().come_back(fd);
   return true;
+}
+
+bool continue_chunk_writer() {
+  writer_pauses.store(false, std::memory_order_seq_cst);
+  placed.store(0, std::memory_order_relaxed);
+  if (next_measurement() >= 0) {
+    continue_clock();
+  }
+  return start_writer();
 }
 
 void leave_chunk_writer() {

@@ -23,6 +23,10 @@ void take_chunks();
 bool write_slice(long milliseconds);
 // Writes the rest and the trailer. 0, or an errno value: the first failure.
 int finish_slice();
+// Ends the writer thread for the time being, and those of the clock; false: it goes on. By the only thread of the program.
+bool pause_chunk_writer();
+// False with a message written: nothing more is recorded.
+bool continue_chunk_writer();
 // In a child of fork, which does not record to its parent's file.
 void leave_chunk_writer();
 

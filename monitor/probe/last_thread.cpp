@@ -47,11 +47,17 @@ First look_at(const char* path) {
 
 }  // namespace
 
-bool only_own_threads(uint32_t own) {
+bool has_threads(uint32_t count) {
   const int error = errno;
   struct stat status {};
-  const bool few = kernel::stat("/proc/self/task", &status) == 0 && status.st_nlink == own + 1 + 2;
-  const bool none = few && look_at(kSelf).state == 'Z';
+  const bool has = kernel::stat("/proc/self/task", &status) == 0 && status.st_nlink == count + 2;
+  errno = error;
+  return has;
+}
+
+bool only_own_threads(uint32_t own) {
+  const int error = errno;
+  const bool none = has_threads(own + 1) && look_at(kSelf).state == 'Z';
   errno = error;
   return none;
 }

@@ -14,6 +14,9 @@ namespace tsomon::probe {
 // the process is.
 bool only_own_threads(uint32_t own);
 
+// Now; false where it is not known.
+bool has_threads(uint32_t count);
+
 // As /proc/PID/stat, whose path it is, has it: R, S, T ...; 0: not known.
 char process_state(const char* path);
 

@@ -195,6 +195,13 @@ bool end_process(uint64_t signals) {
   return false;
 }
 
+void give_up_recording() {
+  recording = false;
+  ended_early = true;
+  local = Local{};
+  local.off = true;
+}
+
 namespace {
 
 // Before the program restricts its system calls, to those that it makes itself: none but those may
@@ -202,11 +209,8 @@ namespace {
 void end_before_filter() {
   if (controlled && !local.off && getpid() == recorded_pid) {
     end_control();
-    recording = false;
-    ended_early = true;
     controlled = false;
-    local = Local{};
-    local.off = true;
+    give_up_recording();
     return;
   }
   if (!recording || local.off || getpid() != recorded_pid) {
@@ -224,10 +228,7 @@ void end_before_filter() {
     }
   }
   warn("the program restricts its system calls (seccomp): recording ends here");
-  recording = false;
-  ended_early = true;
-  local = Local{};
-  local.off = true;
+  give_up_recording();
 }
 
 void in_child() {

@@ -93,6 +93,7 @@ void prepare_clock_after_fork() {
 
 uint32_t clock_threads() { return meter.started() ? 1 : 0; }
 void end_clock() { meter.stop(); }
+bool continue_clock() { return meter.start(create, take_stamp, begin_helper) == 0; }
 
 const capture::ClockEntry* clock_entry() { return measured ? &entry : nullptr; }
 

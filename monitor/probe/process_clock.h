@@ -36,5 +36,7 @@ bool measure_clock(ClockLook look);
 // How many threads measuring takes beside the caller's, and their end.
 uint32_t clock_threads();
 void end_clock();
+// After that: measurements go on. False: there is no thread for it.
+bool continue_clock();
 
 }  // namespace tsomon::probe

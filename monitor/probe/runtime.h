@@ -66,6 +66,9 @@ bool end_process(uint64_t signals);
 // Writes everything recorded so far and the trailer; later calls do nothing. Async-signal-safe.
 void finish();
 
+// Nothing is recorded any more, and no system call is made.
+void give_up_recording();
+
 // Around fork: no lock is held by another thread in the child, which begins with nothing recorded.
 void lock_for_fork();
 void unlock_after_fork();

@@ -1,5 +1,7 @@
 // Kinds of programs, for check_kinds: kinds NAME does something that a recorder could spoil, and says what came of it.
 // While the file that GATE names exists the program waits before it begins.
+#include "kinds.h"
+
 #include <atomic>
 #include <cerrno>
 #include <csetjmp>
@@ -35,53 +37,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+using namespace program;
+
 namespace {
 
-std::mutex mutex;
-long balance = 0;
 std::atomic<int> flag{0};
 
-__attribute__((noinline)) void work(int rounds) {
-  for (int i = 0; i < rounds; ++i) {
-    const std::lock_guard lock(mutex);
-    ++balance;
-  }
-}
-// What is recorded: two threads take a lock in turns.
-long both(int rounds = 200) {
-  std::thread other(work, rounds);
-  work(rounds);
-  other.join();
-  return balance;
-}
-
-void say(const std::string& text) {
-  const std::string line = text + "\n";
-  if (write(STDOUT_FILENO, line.data(), line.size()) < 0) {
-    _exit(99);
-  }
-}
-void must(bool holds, const char* what) {
-  if (!holds) {
-    say(std::string("failed: ") + what + ": " + std::strerror(errno));
-    _exit(98);
-  }
-}
-int status_of(pid_t child) {
-  int status = 0;
-  must(waitpid(child, &status, 0) == child, "waitpid");
-  return status;
-}
 void put(const char* name, const std::string& text) { std::ofstream(name) << text; }
 
-volatile sig_atomic_t signals = 0;
-void count(int) { signals = signals + 1; }
-void on(int signal, void (*handler)(int), int flags = 0) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = flags;
-  must(sigaction(signal, &action, nullptr) == 0, "sigaction");
-}
 sigjmp_buf back;
 void jump(int) { siglongjmp(back, 1); }
 
@@ -643,12 +606,6 @@ int forbids_dumps() {
   return 0;
 }
 
-struct Kind {
-  const char* name;
-  int (*run)();
-};
-#define KIND(NAME) \
-  { #NAME, NAME }
 const Kind kinds[] = {KIND(returns),
                       KIND(exits_in_thread),
                       KIND(exits_at_once),
@@ -715,8 +672,10 @@ const Kind kinds[] = {KIND(returns),
 
 // Without an argument: the names.
 int main(int argc, char** argv) {
+  std::vector<Kind> all(std::begin(kinds), std::end(kinds));
+  all.insert(all.end(), more_kinds, end_of_more_kinds);
   if (argc < 2) {
-    for (const Kind& kind : kinds) {
+    for (const Kind& kind : all) {
       std::puts(kind.name);
     }
     return 0;
@@ -726,7 +685,7 @@ int main(int argc, char** argv) {
     usleep(1'000);
   }
   unsetenv("GATE");
-  for (const Kind& kind : kinds) {
+  for (const Kind& kind : all) {
     if (std::strcmp(kind.name, argv[1]) == 0) {
       return kind.run();
     }
