@@ -60,8 +60,10 @@ void ThreadStream::leave_handler(uint64_t chunk) {
 
 // After a record, whose events are those from `first` on.
 void ThreadStream::settle_handler(size_t first) {
-  constexpr uint32_t kKeepTheirPlace =
-      kinds::kLocks | kinds::kHandOvers | kind_mask(EventKind::kCount);
+  // A receive that begins earlier comes after less.
+  constexpr uint32_t kKeepTheirPlace = kinds::kLocks |
+                                       (kinds::kHandOvers & ~kind_mask(EventKind::kReceive)) |
+                                       kind_mask(EventKind::kCount);
   left_ = false;
   std::vector<Event>& events = events_.events;
   int64_t lo = kTimeMax;
