@@ -9,9 +9,9 @@
 //             come in program order and by the beginning of their intervals, so the intervals of
 //             the handler's events begin then, too: wider is as true. Those of locks and of what is
 //             handed over do not, whose beginnings are their order (clock_margin.h,
-//             tso/model/hand_over.h); but for receives, which come after less when they begin earlier. What else comes first after a handler, and has no stamp of
-//             its own, may have begun before it, unless the handler says that nothing of it had
-//             been done (says_settled()).
+//             tso/model/hand_over.h); but receives do, which come after less then. What else
+//             comes first after a handler, and has no stamp of its own, may have begun before it,
+//             unless the handler says that nothing of it had been done (says_settled()).
 // Events      A failed compare-exchange becomes a fence and a load: it drains the store buffer and
 //             writes nothing, and with an empty buffer its load is ordered with all that follows.
 //             A range becomes accesses whose sizes are powers of two from 8 to 4096 and whose

@@ -198,6 +198,14 @@ TEST_CASE("what a signal handler interrupted may have come after it") {
                                     });
 }
 
+void check_events(Recording& file, const Lines& events) {
+  const auto capture = read_capture(file.bytes());
+  REQUIRE(capture);
+  CHECK(capture->problems == Lines{});
+  CHECK(fmt::format("{}", fmt::join(describe(capture->trace), "; ")) ==
+        fmt::format("{}", fmt::join(events, "; ")));
+}
+
 // What is recorded first after a handler may have come before it.
 TEST_CASE("what a handler does begins no later than what is recorded next and came before it") {
   struct Next {
@@ -254,11 +262,7 @@ TEST_CASE("what a handler does begins no later than what is recorded next and ca
     file.events(0, 0, outer);
     file.events(0, 1, handler);
     file.trailer();
-    const auto capture = read_capture(file.bytes());
-    REQUIRE(capture);
-    CHECK(capture->problems == Lines{});
-    CHECK(fmt::format("{}", fmt::join(describe(capture->trace), "; ")) ==
-          fmt::format("{}", fmt::join(next.events, "; ")));
+    check_events(file, next.events);
   }
 }
 
@@ -291,11 +295,7 @@ TEST_CASE("a handler between the stamp and the record of a lock or a hand-over m
     file.events(0, 0, outer);
     file.events(0, 1, handler);
     file.trailer();
-    const auto capture = read_capture(file.bytes());
-    REQUIRE(capture);
-    CHECK(capture->problems == Lines{});
-    CHECK(fmt::format("{}", fmt::join(describe(capture->trace), "; ")) ==
-          fmt::format("{}", fmt::join(each.events, "; ")));
+    check_events(file, each.events);
   }
 }
 

@@ -130,6 +130,10 @@ void check_equal(const Threads& live, const Threads& file, bool observed) {
   }
 }
 
+// The beginnings of these are their order among the threads.
+constexpr uint32_t kKeepTheirPlace =
+    kinds::kLocks | (kinds::kHandOvers & ~kind_mask(EventKind::kReceive));
+
 // Every event took place inside its interval. `cut`: where the input ended early, an operation
 // under way is a load and a store.
 void check_truth(const std::vector<Seen>& seen, const std::vector<LiveProcess::Truth>& truth,
@@ -156,8 +160,7 @@ void check_truth(const std::vector<Seen>& seen, const std::vector<LiveProcess::T
       }
       if (expected.at >= 0) {
         CHECK((event.lo <= expected.at || event.kind == EventKind::kFence));
-        if ((kind_mask(event.kind) & (kinds::kLocks | kinds::kHandOvers)) != 0 &&
-            event.kind != EventKind::kReceive) {
+        if ((kind_mask(event.kind) & kKeepTheirPlace) != 0) {
           CHECK(event.lo == expected.at);
         }
         CHECK(expected.at <= event.hi);
@@ -168,12 +171,12 @@ void check_truth(const std::vector<Seen>& seen, const std::vector<LiveProcess::T
 }
 
 // Program order is the order of the intervals' beginnings, also where handlers interrupted: what a
-// detector reads is sorted by them. Locks and hand-overs in handlers keep their stamp.
+// detector reads is sorted by them. These keep their stamps in handlers.
 void check_beginnings(const std::vector<Seen>& seen) {
   int64_t latest = kTimeMin;
   for (const Seen& event : seen) {
     CHECK_MESSAGE(event.lo >= latest, event.what);
-    latest = (kind_mask(event.kind) & (kinds::kLocks | kinds::kHandOvers)) != 0 ? latest : event.lo;
+    latest = (kind_mask(event.kind) & kKeepTheirPlace) != 0 ? latest : event.lo;
   }
 }
 
