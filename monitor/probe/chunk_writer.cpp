@@ -527,12 +527,15 @@ int finish_slice() {
   note_modules();
   write_modules();
   flush_everything(true, false);
-  state.store(2, std::memory_order_seq_cst);
-  wake(&state);
-  wake(&returned);
   const int error = handover->file.error();
   handover->file.close();
   return error;
+}
+
+void let_program_end() {
+  state.store(2, std::memory_order_seq_cst);
+  wake(&state);
+  wake(&returned);
 }
 
 namespace {

@@ -23,6 +23,8 @@ void take_chunks();
 bool write_slice(long milliseconds);
 // Writes the rest and the trailer. 0, or an errno value: the first failure.
 int finish_slice();
+// After whoever asked was answered: finish() waits for it, and the process ends then.
+void let_program_end();
 // Ends the writer thread for the time being, and those of the clock; false: it goes on. By the only thread of the program.
 bool pause_chunk_writer();
 // False with a message written: nothing more is recorded.

@@ -168,6 +168,7 @@ void record_slice(int client, int64_t asked, int file) {
     say(client, "ended watched=%lld threads=%u cut=%u", static_cast<long long>(watched_for),
         threads.joined, threads.cut_units);
   }
+  let_program_end();
 }
 
 void serve(int client) {
