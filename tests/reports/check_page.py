@@ -251,6 +251,16 @@ def check_decisions(tsomon, folder):
     expect(lists.index("add a.cpp:8") < lists.index("get b.cpp:3") < lists.index("x.c:1"), "the next race lies below the first")
     expect(lists[:lists.index("get b.cpp:3")].count("<ul") - lists[:lists.index("get b.cpp:3")].count("</ul") == 2, "one level below")
     expect(len(page.of_class("details", "finding")) == 1 and "no sum" in page.text(), "the fault is a finding")
+    # The same of an exploration.
+    decided = {"leaves": 40, "faulty": 24, "root": "BG", "nodes": 9, "runs": 4, "complete": True,
+               "sequences": [{"labels": "BG", "count": 20, "races": [bad]}, {"labels": "BG G", "count": 4, "races": [bad, good]}]}
+    explored = {"tool": "tsomon explore", "program": "./client", "model": "sc", "strategy": "dpor", "executions": 3, "complete": True,
+                "findings": [fault], "decided": decided}
+    page = checked(report(tsomon, folder, [explored]), "decisions of an exploration")
+    expect("16 good and 24 faulty interleavings under SC" in page.text(), "good and faulty ones of an exploration are counted")
+    expect(page.text("code").count("load") == 2 and len(page.of_class("details", "finding")) == 1, "races and findings of an exploration")
+    text = report(tsomon, folder, [{**explored, "decided": None}, {**explored, "decided": 3}, {**explored, "decided": []}])
+    expect("What decided" not in text, "what is no tree")
     # Deep, many, and hostile.
     deep = [race("GG", "deep.c:%d" % i, "other.c:%d" % i, "GG") for i in range(100000)]
     many = [(1, [race("G", "many.c:%d" % i, "other.c:1", "W")]) for i in range(20000)]
