@@ -178,14 +178,13 @@ ReportedFinding reported(const Finding& finding, Property property, const Symbol
 }
 
 std::string unfenced_text(const std::vector<ReportedFence>& unfenced, const std::string& indent) {
-  if (unfenced.empty()) {
-    return {};
-  }
-  std::string out = indent + "units whose stores may commit after their end:\n";
+  std::string out;
   for (const ReportedFence& unit : unfenced) {
-    out += fmt::format("{}  {}\n", indent, unit.line);
+    if (!unit.line.empty()) {
+      out += fmt::format("{}  {}\n", indent, unit.line);
+    }
   }
-  return out;
+  return out.empty() ? out : indent + "units whose stores may commit after their end:\n" + out;
 }
 
 nlohmann::ordered_json ReportedFinding::json() const {

@@ -23,7 +23,7 @@ enum class ListedAccesses : uint8_t {
   kOnCycle,  // those by which the cycle comes in and goes out
 };
 
-// A unit that does not end fenced, in JSON and as a line.
+// A unit that does not end fenced, in JSON and as a line; no line where a fence would not help.
 struct ReportedFence {
   nlohmann::ordered_json json;
   std::string line;
