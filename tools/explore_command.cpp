@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "monitor/explain/explored_hints.h"
+#include "monitor/explore/critical_races.h"
 #include "monitor/explore/explore.h"
 #include "monitor/explore/explore_clients.h"
 #include "monitor/specification/sequential_program.h"
@@ -81,11 +82,16 @@ int run_explore(ExploreArguments& options) {
   if (!explored) {
     return refuse(options, explored.error());
   }
-  add_repairs(explored->client.empty() ? asked : explore::of_client(asked, explored->client),
-              &*explored);
+  const explore::ExploreOptions of_findings =
+      explored->client.empty() ? asked : explore::of_client(asked, explored->client);
+  add_repairs(of_findings, &*explored);
   HiddenFindings hidden(&*filter);
   if (options.output == OutputFormat::kJson) {
-    put_json(stdout, explore::exploration_json(*explored, asked, &hidden), kExploreTool);
+    auto json = explore::exploration_json(*explored, asked, &hidden);
+    if (const auto decided = explore::what_decided(of_findings, *explored)) {
+      json["decided"] = explore::decided_json(*decided);
+    }
+    put_json(stdout, json, kExploreTool);
   } else {
     put_lines(stdout, explore::exploration_text(*explored, asked, &hidden));
   }

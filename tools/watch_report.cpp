@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "monitor/explain/explain_line.h"
-#include "monitor/findings/finding_summary.h"
 #include "monitor/judge/check.h"
 #include "tools/findings_option.h"
 #include "tools/output.h"
@@ -28,7 +27,9 @@ bool WatchReport::found(const ReportedFinding& found, const std::function<void()
     object.update(mark);
     put_json(output_.file, object, output_.tool);
   } else if (!is_hidden) {
-    put_lines(output_.file, found.text(output_.shape) + "\n");
+    ReportedFinding told = found;
+    told.like = torn_[found.property].first_like(found.cycle, found.number);
+    put_lines(output_.file, told.text(output_.shape) + "\n");
     std::string& first = first_[found.property];
     if (first.empty() || (found.definite() && !first.starts_with("SUMMARY: definite"))) {
       first = summary_line(verdict_name(found.verdict), found.cycle);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "monitor/findings/finding_filter.h"
+#include "monitor/findings/finding_summary.h"
 #include "monitor/judge/watch.h"
 #include "tools/command.h"
 #include "tools/output_option.h"
@@ -47,6 +48,7 @@ class WatchReport {
   FindingFilter* filter_;
   std::map<Property, HiddenFindings> hidden_;  // what was found
   std::map<Property, std::string> first_;      // in one line, of the gravest
+  std::map<Property, TornParts> torn_;         // of those that were told
   int status_ = kExitClean;
 };
 

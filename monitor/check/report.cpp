@@ -107,6 +107,7 @@ class Report {
       out += fmt::format("  {}\n", hidden);
     }
     std::string summary;
+    TornParts torn;
     for (size_t i = 0; i < told.size(); ++i) {
       const Told& one = told[i];
       if (is_hidden(one)) {
@@ -114,9 +115,10 @@ class Report {
       }
       out += fmt::format("\nviolation {} of {} ({}{}):\n", i + 1, told.size(),
                          verdict_name(one.verdict()), times_text(one));
-      const ReportedFinding words = in_words(one);
-      out += fmt::format("  {}\n  {}:\n{}", summary_text(words.cycle), words.size_text(),
-                         words.body(choice_.shape));
+      ReportedFinding words = in_words(one);
+      words.like = torn.first_like(words.cycle, i + 1);
+      out += fmt::format("  {}\n{}  {}:\n{}", summary_text(words.cycle), words.like_text(),
+                         words.size_text(), words.body(choice_.shape));
       if (summary.empty()) {
         summary = summary_line(verdict_name(one.verdict()), words.cycle);
       }

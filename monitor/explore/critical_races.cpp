@@ -248,11 +248,32 @@ class RaceExplorer : private explain::InterleavingTree {
 Result<RacesExplored> explore_races(const ExploreOptions& options) {
   ProcessOptions process_options;
   process_options.max_steps = options.max_steps;
+  process_options.fork = options.fork;
+  process_options.reuse = options.reuse;
+  process_options.spurious = options.spurious;
   auto process = ProgramProcess::start(options.command, process_options);
   if (!process) {
     return tl::unexpected(process.error());
   }
   return RaceExplorer(options, **process).explore();
+}
+
+std::optional<RacesExplored> what_decided(ExploreOptions options, const Exploration& explored) {
+  if (!explored.complete() || explored.findings.empty()) {
+    return std::nullopt;
+  }
+  options.executions = explored.executions + explored.blocked + kMostRunsDecided;
+  if (options.seconds > 0) {
+    options.seconds -= explored.seconds;
+    if (options.seconds <= 0) {
+      return std::nullopt;
+    }
+  }
+  auto decided = explore_races(options);
+  if (!decided || !decided->complete() || decided->races.faulty == 0) {
+    return std::nullopt;  // the findings stand without it
+  }
+  return std::move(*decided);
 }
 
 }  // namespace tsomon::explore

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,20 @@ struct RacesExplored {
   bool complete() const { return notes.empty(); }
 };
 
-// Looks at these options: command, model, executions (runs), seconds, max_steps, the properties.
+// Looks at these options: command, model, executions (runs), seconds, max_steps, fork, reuse,
+// spurious, the properties.
 Result<RacesExplored> explore_races(const ExploreOptions& options);
+
+// The same of a program that `explore` has explored with `options`, for what was found there. Nothing where it would
+// not be the whole answer: of an exploration that is not complete or has found nothing; where the walk takes more runs than
+// the exploration had and kMostRunsDecided more, or more than is left of `seconds`; and where no interleaving is faulty,
+// as what was found happens only beside the ones that are walked (memory used after it was freed).
+inline constexpr uint64_t kMostRunsDecided = 2'000;
+std::optional<RacesExplored> what_decided(ExploreOptions options, const Exploration& explored);
 
 std::string races_text(const RacesExplored& explored, const ExploreOptions& options);
 nlohmann::ordered_json races_json(const RacesExplored& explored, const ExploreOptions& options);
+// The tree alone, in the same words.
+nlohmann::ordered_json decided_json(const RacesExplored& explored);
 
 }  // namespace tsomon::explore

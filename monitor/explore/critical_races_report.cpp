@@ -79,7 +79,7 @@ std::string races_text(const RacesExplored& explored, const ExploreOptions& opti
   return text;
 }
 
-nlohmann::ordered_json races_json(const RacesExplored& explored, const ExploreOptions& options) {
+nlohmann::ordered_json decided_json(const RacesExplored& explored) {
   auto sequences = nlohmann::ordered_json::array();
   for (const CriticalRaces::Sequence& sequence : explored.races.sequences) {
     auto races = nlohmann::ordered_json::array();
@@ -92,6 +92,16 @@ nlohmann::ordered_json races_json(const RacesExplored& explored, const ExploreOp
     sequences.push_back(
         {{"labels", labels_of(sequence)}, {"count", sequence.count}, {"races", std::move(races)}});
   }
+  return {{"leaves", explored.races.leaves},
+          {"faulty", explored.races.faulty},
+          {"root", label_name(explored.races.root)},
+          {"nodes", explored.races.nodes},
+          {"runs", explored.runs},
+          {"complete", explored.complete()},
+          {"sequences", std::move(sequences)}};
+}
+
+nlohmann::ordered_json races_json(const RacesExplored& explored, const ExploreOptions& options) {
   auto faults = nlohmann::ordered_json::array();
   for (const ExploreFinding& fault : explored.faults) {
     faults.push_back({{"kind", fault.kind},
@@ -100,18 +110,13 @@ nlohmann::ordered_json races_json(const RacesExplored& explored, const ExploreOp
                       {"schedule", fault.schedule},
                       {"steps", fault.steps}});
   }
-  return {{"program", explored.program},
-          {"model", options.model == Model::kTso ? "tso" : "sc"},
-          {"leaves", explored.races.leaves},
-          {"faulty", explored.races.faulty},
-          {"root", label_name(explored.races.root)},
-          {"nodes", explored.races.nodes},
-          {"runs", explored.runs},
-          {"complete", explored.complete()},
-          {"sequences", std::move(sequences)},
-          {"faults", std::move(faults)},
-          {"notes", explored.notes},
-          {"seconds", explored.seconds}};
+  nlohmann::ordered_json json = {{"program", explored.program},
+                                 {"model", options.model == Model::kTso ? "tso" : "sc"}};
+  json.update(decided_json(explored));
+  json["faults"] = std::move(faults);
+  json["notes"] = explored.notes;
+  json["seconds"] = explored.seconds;
+  return json;
 }
 
 }  // namespace tsomon::explore

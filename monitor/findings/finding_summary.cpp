@@ -1,5 +1,6 @@
 #include "monitor/findings/finding_summary.h"
 
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
@@ -59,6 +60,17 @@ std::string late_text(const ReportedCycle& cycle) {
   return {};
 }
 
+// By which access the unit is entered.
+size_t entered(const ReportedCycle& cycle, size_t step) {
+  const size_t size = cycle.steps.size();
+  return cycle.steps[(step + size - 1) % size].to;
+}
+
+// The cycle leaves the unit by an earlier access than it comes back to.
+bool is_torn(const ReportedCycle& cycle, size_t step) {
+  return cycle.steps[step].is_unit && cycle.steps[step].from < entered(cycle, step);
+}
+
 }  // namespace
 
 std::string summary_text(const ReportedCycle& cycle) {
@@ -66,10 +78,9 @@ std::string summary_text(const ReportedCycle& cycle) {
     return of_events(cycle);
   }
   const size_t size = cycle.steps.size();
-  const auto entered = [&](size_t i) { return cycle.steps[(i + size - 1) % size].to; };
   size_t torn = size;
   for (size_t i = 0; i < size && torn == size; ++i) {
-    torn = cycle.steps[i].is_unit && cycle.steps[i].from < entered(i) ? i : size;
+    torn = is_torn(cycle, i) ? i : size;
   }
   if (torn == size) {
     return fmt::format(
@@ -79,7 +90,7 @@ std::string summary_text(const ReportedCycle& cycle) {
   }
   const ReportedStep& step = cycle.steps[torn];
   const std::string first = access_name(cycle.accesses[step.from]);
-  const std::string second = access_name(cycle.accesses[entered(torn)]);
+  const std::string second = access_name(cycle.accesses[entered(cycle, torn)]);
   std::string between = unit_name(cycle, cycle.steps[(torn + 1) % size]);
   if (size == 3) {
     between += " and " + unit_name(cycle, cycle.steps[(torn + 2) % size]);
@@ -93,6 +104,21 @@ std::string summary_text(const ReportedCycle& cycle) {
 std::string summary_line(const std::string& verdict, const ReportedCycle& cycle) {
   return fmt::format("SUMMARY: {}: {}; fingerprint {}", verdict, summary_text(cycle),
                      fingerprint(cycle));
+}
+
+uint64_t TornParts::first_like(const ReportedCycle& cycle, uint64_t number) {
+  constexpr char kField = '\x1f';
+  uint64_t first = number;
+  for (size_t i = 0; i < cycle.steps.size() && !cycle.of_events; ++i) {
+    const ReportedStep& step = cycle.steps[i];
+    const std::string& from = cycle.accesses[step.from].place.text;
+    const std::string& to = cycle.accesses[entered(cycle, i)].place.text;
+    if (is_torn(cycle, i) && !from.empty() && !to.empty()) {
+      const std::string part = fmt::format("{}{}{}{}{}", step.label, kField, from, kField, to);
+      first = std::min(first, first_.try_emplace(part, number).first->second);
+    }
+  }
+  return first == number ? 0 : first;
 }
 
 }  // namespace tsomon

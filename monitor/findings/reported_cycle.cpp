@@ -168,6 +168,9 @@ nlohmann::ordered_json access_json(const ReportedAccess& access) {
   if (access.written) {
     object["written"] = *access.written;
   }
+  if (access.stamps) {
+    object["stamps"] = {access.stamps->first, access.stamps->second};
+  }
   const SourcePlace& place = access.place;
   object["location"] = place.text;
   for (const auto& [name, text] :

@@ -59,7 +59,7 @@ struct ReportedAccess {
   uint32_t size = 0;                // in bytes; 0: not known, as of a lock
   std::optional<uint64_t> read;
   std::optional<uint64_t> written;
-  std::optional<std::pair<int64_t, int64_t>> stamps;  // between which it happened; JSON has none
+  std::optional<std::pair<int64_t, int64_t>> stamps;  // between which it happened
   SourcePlace place;                                  // its text may be empty
   SourceCalls calls;                                  // from where its unit begins
   std::string source;  // its line, of those by which the cycle comes in and goes out

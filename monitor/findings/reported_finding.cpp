@@ -178,14 +178,13 @@ ReportedFinding reported(const Finding& finding, Property property, const Symbol
 }
 
 std::string unfenced_text(const std::vector<ReportedFence>& unfenced, const std::string& indent) {
-  if (unfenced.empty()) {
-    return {};
-  }
-  std::string out = indent + "units whose stores may commit after their end:\n";
+  std::string out;
   for (const ReportedFence& unit : unfenced) {
-    out += fmt::format("{}  {}\n", indent, unit.line);
+    if (!unit.line.empty()) {
+      out += fmt::format("{}  {}\n", indent, unit.line);
+    }
   }
-  return out;
+  return out.empty() ? out : indent + "units whose stores may commit after their end:\n" + out;
 }
 
 nlohmann::ordered_json ReportedFinding::json() const {
@@ -197,12 +196,19 @@ nlohmann::ordered_json ReportedFinding::json() const {
 }
 
 std::string ReportedFinding::text(const TextShape& shape) const {
-  return fmt::format("violation {} ({}, {}): {}\n  {}\n{}", number, verdict_name(verdict),
-                     property_name(property), size_text(), summary_text(cycle), body(shape));
+  return fmt::format("violation {} ({}, {}): {}\n  {}\n{}{}", number, verdict_name(verdict),
+                     property_name(property), size_text(), summary_text(cycle), like_text(),
+                     body(shape));
 }
 
 std::string ReportedFinding::size_text() const {
   return fmt::format("cycle of {} {}", cycle.steps.size(), cycle.of_events ? "events" : "units");
+}
+
+std::string ReportedFinding::like_text() const {
+  return like == 0
+             ? std::string()
+             : fmt::format("  as violation {}: the same part of a unit is interrupted\n", like);
 }
 
 std::string ReportedFinding::body(const TextShape& shape) const {

@@ -23,7 +23,7 @@ enum class ListedAccesses : uint8_t {
   kOnCycle,  // those by which the cycle comes in and goes out
 };
 
-// A unit that does not end fenced, in JSON and as a line.
+// A unit that does not end fenced, in JSON and as a line; no line where a fence would not help.
 struct ReportedFence {
   nlohmann::ordered_json json;
   std::string line;
@@ -37,6 +37,7 @@ struct ReportedFinding {
   // Where fences are missing in the units that were judged together.
   std::vector<ReportedFence> unfenced;
   std::string repair;  // what would rule it out; empty: nothing is known
+  uint64_t like = 0;   // of TornParts; 0: none that was told before
 
   bool definite() const { return verdict == Verdict::kDefinite; }
   // By itself, as it is found.
@@ -47,6 +48,7 @@ struct ReportedFinding {
   void add_to(nlohmann::ordered_json* object) const;
   std::string body(const TextShape& shape = {}) const;
   std::string size_text() const;  // "cycle of 2 units"
+  std::string like_text() const;  // "as violation 1, ..." in a line, or empty
 };
 
 ReportedFinding reported(const Finding& finding, Property property, const Symbols& symbols,

@@ -58,14 +58,14 @@ size_t FindingKinds::add(Finding&& finding, CheckReport* report) {
 
 std::vector<TakenFinding> add_analysis(Analysis&& analysis, const Trace& trace,
                                        const std::vector<uint64_t>* index, FindingKinds* kinds,
-                                       CheckReport* report) {
+                                       FenceQuestions* fences, CheckReport* report) {
   const WorkPause outside;  // what was found is kept, whoever asks for a stop
   const UnitTable units(trace);
   report->components += analysis.components;
   report->open_edges += analysis.open_edges;
   report->more.add(analysis.more);
   report->notes.add(analysis.notes);
-  add_fence_advice(analysis, trace, units, index, &report->unfenced);
+  add_fence_advice(analysis, trace, units, index, fences, &report->unfenced);
   std::vector<TakenFinding> taken;
   for (Violation& violation : analysis.findings) {
     TakenFinding& one = taken.emplace_back();
@@ -140,7 +140,8 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
   }
   report.units = result->units;
   FindingKinds kinds(options.analysis.told, trace.symbols);
-  add_analysis(std::move(*result), trace, nullptr, &kinds, &report);
+  FenceQuestions fences(options.analysis);
+  add_analysis(std::move(*result), trace, nullptr, &kinds, &fences, &report);
   if (!trace.complete) {
     distrust_losses(&report);
   }

@@ -42,7 +42,7 @@ struct TakenFinding {
 };
 std::vector<TakenFinding> add_analysis(Analysis&& analysis, const Trace& trace,
                                        const std::vector<uint64_t>* index, FindingKinds* kinds,
-                                       CheckReport* report);
+                                       FenceQuestions* fences, CheckReport* report);
 
 // Joins the findings of two analyses of one input, neither of which looked at all: of each kind it keeps those
 // of the analysis that counted more. O(findings).

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "monitor/findings/event_text.h"
+#include "offline/explain/changed_trace.h"
 #include "tso/support/printable.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 namespace {
@@ -27,29 +29,115 @@ nlohmann::ordered_json json_of(const FenceAdvice& advice, const Symbols& symbols
           {"after", advice.after},
           {"location", store.place.text},
           {"units", advice.units},
+          {"fence_helps", advice.helps == Answer::kUnknown
+                              ? nlohmann::ordered_json()
+                              : nlohmann::ordered_json(advice.helps == Answer::kYes)},
           {"is_unit", advice.label != Interner::kNone},
           {"store", access_json(store)}};
 }
 
+// Empty: a fence does not help.
 std::string line_of(const FenceAdvice& advice, const Symbols& symbols, const ReportNames& names) {
+  if (advice.helps == Answer::kNo) {
+    return {};
+  }
   const ReportedAccess store = reported_access(advice.after, advice.store, symbols, names);
   const std::string label = printable(label_of(advice, symbols));
   const std::string location = printable(store.place.text);
-  return fmt::format("{} {}: a fence is missing after #{} store {}{}{}{}",
+  const bool helps = advice.helps == Answer::kYes;
+  return fmt::format("{} {}: {} after #{} store {}{}{}{}{}",
                      printable(thread_text(advice.thread, symbols)),
                      advice.label == Interner::kNone ? "event of its own"
                      : label.empty()                 ? "unit without a label"
                                                      : "unit " + label,
-                     advice.after,
+                     helps ? "a fence is missing" : "it is not known whether a fence", advice.after,
                      printable(store.variable.empty() ? store.operand : store.variable),
-                     location.empty() ? "" : " ", location,
+                     location.empty() ? "" : " ", location, helps ? "" : " helps",
                      advice.units == 1 ? "" : fmt::format(" ({} such units)", advice.units));
+}
+
+Answer better(Answer a, Answer b) {
+  return a == Answer::kYes || b == Answer::kYes           ? Answer::kYes
+         : a == Answer::kUnknown || b == Answer::kUnknown ? Answer::kUnknown
+                                                          : Answer::kNo;
 }
 
 }  // namespace
 
-void add_fence_advice(const Analysis& analysis, const EventBlock& events, const UnitTable& units,
-                      const std::vector<uint64_t>* index, std::vector<FenceAdvice>* advice) {
+FenceQuestions::FenceQuestions(const AnalysisOptions& options) : options_(options) {
+  options_.property = Property::kSerializability;
+  options_.told = Told::kFirst;
+  options_.threads = 1;
+  options_.progress = nullptr;
+  options_.only.clear();
+}
+
+Answer FenceQuestions::ask(const Analysis& analysis, uint32_t group, const Trace& trace,
+                           const UnitTable& units) {
+  std::vector<std::pair<uint32_t, uint32_t>> places;
+  std::vector<uint32_t> after;
+  for (const UnfencedUnit& unfenced : analysis.unfenced) {
+    if (unfenced.group == group) {
+      places.emplace_back(units[unfenced.unit].label, trace.events[unfenced.after].location);
+      after.push_back(unfenced.after);
+    }
+  }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  std::sort(after.begin(), after.end());
+  Known& known = known_[std::move(places)];
+  if (known.helps != Answer::kYes && known.asked < kMostAlikeFenced) {
+    const Answer answer = judge(analysis.unfenced_groups[group], after, trace);
+    known.helps = better(known.helps, answer);
+    ++known.asked;
+  }
+  return known.helps;
+}
+
+Answer FenceQuestions::judge(const std::vector<EventRange>& group,
+                             const std::vector<uint32_t>& after, const Trace& trace) {
+  uint32_t first = UINT32_MAX;
+  uint32_t last = 0;
+  for (const EventRange& unit : group) {
+    first = std::min(first, unit.first);
+    last = std::max(last, unit.last);
+  }
+  // A load may have been forwarded from a store of an earlier unit.
+  first = std::min(first, after.front());
+  if (last - first >= kMostEventsFenced || work_left_ == 0) {
+    return Answer::kUnknown;
+  }
+  WorkMeter meter({.max_work = std::min(work_left_, kMostWorkFenced)});
+  Answer answer = Answer::kUnknown;
+  try {
+    const WorkScope scope(&meter);
+    explain::Question question = explain::cut_out(trace, first, last, explain::kAround, options_);
+    const uint32_t begin = question.origin.front();
+    for (const EventRange& unit : group) {
+      question.options.only.push_back({unit.thread, unit.first - begin, unit.last - begin});
+    }
+    answer = Answer::kNo;
+    for (const auto time : {explain::FenceTime::kOpen, explain::FenceTime::kRecorded}) {
+      if (answer != Answer::kYes) {
+        answer = better(answer, explain::removes(explain::violations_left(
+                                    explain::with_fences(question, after, time))));
+      }
+    }
+  } catch (const WorkEnded&) {
+    answer = Answer::kUnknown;
+  }
+  work_left_ -= std::min(work_left_, meter.work());
+  return answer;
+}
+
+void add_fence_advice(const Analysis& analysis, const Trace& trace, const UnitTable& units,
+                      const std::vector<uint64_t>* index, FenceQuestions* questions,
+                      std::vector<FenceAdvice>* advice) {
+  std::vector<Answer> helps;  // by group
+  for (uint32_t group = 0; group < analysis.unfenced_groups.size(); ++group) {
+    helps.push_back(questions == nullptr ? Answer::kUnknown
+                                         : questions->ask(analysis, group, trace, units));
+  }
   const auto place = [&](uint32_t e) { return index == nullptr ? e : (*index)[e]; };
   for (const UnfencedUnit& unfenced : analysis.unfenced) {
     const Unit& unit = units[unfenced.unit];
@@ -58,8 +146,9 @@ void add_fence_advice(const Analysis& analysis, const EventBlock& events, const 
                     place(unit.first_event),
                     place(unit.last_event),
                     place(unfenced.after),
-                    events.events[unfenced.after],
-                    1};
+                    trace.events[unfenced.after],
+                    1,
+                    helps[unfenced.group]};
     one.store.has_hi = one.store.has_read_value = one.store.has_write_value = 0;
     const auto same = std::find_if(advice->begin(), advice->end(), [&](const FenceAdvice& other) {
       return one.store.location != Event::kNoLocation && other.label == one.label &&
@@ -67,6 +156,7 @@ void add_fence_advice(const Analysis& analysis, const EventBlock& events, const 
     });
     if (same != advice->end()) {
       ++same->units;
+      same->helps = better(same->helps, one.helps);
     } else if (advice->size() < kMaxFenceAdvice) {
       advice->push_back(one);
     }

@@ -49,6 +49,7 @@ class StreamCheck::Impl {
         options_(options),
         judge_(symbols, options.property, each_told(options.analysis)),
         kinds_(options.analysis.told, symbols),
+        fences_(options.analysis),
         cycles_(options_, symbols, &kinds_, &report_),
         detector_(symbols, detector_options(), callbacks()) {
     report_.property = options.property;
@@ -407,7 +408,7 @@ class StreamCheck::Impl {
     const WorkPause outside;
     CheckReport found;
     FindingKinds kinds(options_.analysis.told, symbols_);
-    add_analysis(std::move(analysis), trace, nullptr, &kinds, &found);
+    add_analysis(std::move(analysis), trace, nullptr, &kinds, nullptr, &found);
     std::move(found.findings.begin(), found.findings.end(), std::back_inserter(aside_));
   }
 
@@ -580,7 +581,7 @@ class StreamCheck::Impl {
     analysis_ended_ = analysis_ended_ || (everything_ && ended_early(*analysis));
     certain_analysis_ = certain_analysis_ || analysis->verdict() == Verdict::kDefinite;
     costs_.add(*analysis);
-    return add_analysis(std::move(*analysis), trace, index, &kinds_, &report_);
+    return add_analysis(std::move(*analysis), trace, index, &kinds_, &fences_, &report_);
   }
 
   const Symbols& symbols_;
@@ -605,6 +606,7 @@ class StreamCheck::Impl {
   CandidateCosts costs_;   // of what has been judged; groups that are analysed ahead look at them
   const CandidateJudge judge_;
   FindingKinds kinds_;
+  FenceQuestions fences_;
   CertainCycles cycles_;
   Lifetimes lifetimes_;
   EventBlock renamed_;

@@ -74,6 +74,7 @@ class Watch::Impl {
         callback_(std::move(callback)),
         property_(options_.property()),
         judge_(symbols, property_, analysis_options(options_)),
+        fences_(analysis_options(options_)),
         detector_(symbols, detector_options(options_), callbacks(), kMixedLiveBudget) {
     options_.analysis.relation = options_.detector.relation;
     options_.names.objects = objects_;
@@ -486,14 +487,15 @@ class Watch::Impl {
     }
   }
 
-  std::vector<Judged> judged(const Judgement& judgement) const {
+  std::vector<Judged> judged(const Judgement& judgement) {
     std::vector<Judged> all;
     if (!judgement.done() || judgement.failed()) {
       return all;
     }
     const UnitTable units(judgement.slice);
     std::vector<FenceAdvice> unfenced;
-    add_fence_advice(judgement.result(), judgement.slice, units, &judgement.index, &unfenced);
+    add_fence_advice(judgement.result(), judgement.slice, units, &judgement.index, &fences_,
+                     &unfenced);
     for (const Violation& violation : judgement.result().findings) {
       all.push_back(
           {as_far_as_it_stands(make_finding(violation, judgement.slice, units, &judgement.index)),
@@ -558,6 +560,7 @@ class Watch::Impl {
   std::optional<WorkLimit> ended_;  // nothing more is judged
   const Property property_;
   const CandidateJudge judge_;
+  FenceQuestions fences_;
   Lifetimes lifetimes_;
   EventBlock renamed_;
   std::deque<Waiting> waiting_;

@@ -121,9 +121,10 @@ Decisions decisions_of(const Json& object) {
   Decisions decisions;
   decisions.program = text_of(object, "program");
   decisions.model = text_of(object, "model");
-  decisions.leaves = number_of(object, "leaves");
-  decisions.faulty = number_of(object, "faulty");
-  for_each_object(array_of(object, "sequences"), [&](const Json& each) {
+  const Json& tree = object.contains("decided") ? object["decided"] : object;
+  decisions.leaves = number_of(tree, "leaves");
+  decisions.faulty = number_of(tree, "faulty");
+  for_each_object(array_of(tree, "sequences"), [&](const Json& each) {
     RaceSequence sequence;
     sequence.count = number_of(each, "count");
     for_each_object(array_of(each, "races"), [&](const Json& race) {

@@ -1,4 +1,5 @@
-// What `critical-races` says of a program, as a tree: which race was decided how, and what came of it.
+// What `critical-races` says of a program, or `explore` of one in which it found something, as a tree: which race was
+// decided how, and what came of it.
 //
 // Purpose     The sequences of races of the JSON have beginnings in common. Put together by these they are the part of the
 //             tree of all interleavings in which something goes wrong, from the first race that decides to the last.
@@ -43,6 +44,7 @@ struct Decisions {
   std::vector<RaceSequence> sequences;
 };
 
+// Of an object of `critical-races`, or of one of `explore` that has `decided`.
 Decisions decisions_of(const nlohmann::ordered_json& object);
 // As nested lists.
 std::string decisions_html(const Decisions& decisions);

@@ -1,8 +1,9 @@
 #include "monitor/report/diagram.h"
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,8 +19,23 @@ constexpr size_t kCharacter = 7;  // of the small monospaced font
 constexpr size_t kMostLabel = 44;
 constexpr size_t kMostName = 20;
 constexpr size_t kLeastLane = 110;
-constexpr size_t kAxis = 28;  // of a lane, up to its line
-constexpr size_t kMark = 40;  // of a lane, in front of its labels
+constexpr size_t kAxis = 28;   // of a lane, up to its line
+constexpr size_t kLabel = 12;  // from there to the labels
+constexpr size_t kTrack = 18;  // between rows, for an arrow that goes to another lane
+constexpr size_t kSlot = 9;    // beside the line of a lane, for an arrow that goes up or down
+constexpr size_t kSlots = 22;  // from the line of a lane to the first of them
+
+// How an arrow goes from mark to mark without crossing a label, which are on the right of their marks: out on the left,
+// beside the lane to a track between two rows, along it, and beside the other lane to its end.
+struct Route {
+  static constexpr size_t kNone = SIZE_MAX;
+
+  size_t arrow = 0;
+  size_t band = kNone;   // above which place the track is; kNone: it stays in its lane
+  size_t track = 0;      // in the band
+  size_t from_slot = 0;  // beside the lane that it comes from
+  size_t to_slot = 0;    // beside the one that it leads to; where there is no track the same
+};
 
 // Where the rows that are shown stand; those of the gap stand nowhere.
 class Layout {
@@ -34,48 +50,41 @@ class Layout {
       front_ = back_ = diagram.rows_before > 0 ? 0 : count;
     }
     lanes_ = std::min(diagram.lanes.size(), Diagram::kMostLanes);
-    widths_.assign(lanes_, kLeastLane);
-    label_widths_.assign(lanes_, 0);
-    for (size_t i = 0; i < count; ++i) {
-      if (shown(i)) {
-        const Diagram::Row& row = diagram.rows[i];
-        const size_t text =
-            std::min(std::max(text_width(row.label), text_width(row.below)), kMostLabel);
-        size_t& width = widths_[lane(row.lane)];
-        width = std::max(width, kMark + text * kCharacter + 16);
+    tracks_.assign(place(count) + 1, 0);
+    slots_.resize(lanes_);
+    for (size_t i = 0; i < diagram.arrows.size(); ++i) {
+      if (shown(diagram.arrows[i].from) && shown(diagram.arrows[i].to)) {
+        add_route(i);
       }
     }
-    for (const Diagram::Bar& bar : diagram.bars) {
-      // Two characters apart from the text of the rows.
-      label_widths_[lane(bar.lane)] =
-          std::max(label_widths_[lane(bar.lane)],
-                   (std::min(text_width(bar.name), kMostName) + 2) * kCharacter);
+    tracks_above_.assign(1, 0);
+    for (const size_t tracks : tracks_) {
+      tracks_above_.push_back(tracks_above_.back() + tracks);
     }
-    for (size_t i = 0; i < lanes_; ++i) {
-      widths_[i] += label_widths_[i];
-    }
-    for (const size_t width : widths_) {
-      lefts_.push_back(width_);
-      width_ += width;
-    }
+    measure_lanes();
   }
 
   bool shown(size_t row) const { return row < front_ || row >= back_; }
   uint64_t hidden() const { return back_ - front_ + diagram_.rows_before; }
   size_t lane(size_t lane) const { return std::min(lane, lanes_ - 1); }
   size_t lanes() const { return lanes_; }
-  size_t x(size_t lane_number) const { return lefts_[lane(lane_number)] + kAxis; }
+  size_t x(size_t lane_number) const { return lefts_[lane(lane_number)] + axis(lane(lane_number)); }
+  // Of a route beside a lane.
+  size_t slot_x(size_t lane_number, size_t slot) const {
+    return x(lane_number) - kSlots - slot * kSlot;
+  }
+  const std::vector<Route>& routes() const { return routes_; }
   size_t left(size_t lane_number) const { return lefts_[lane_number]; }
   size_t lane_width(size_t lane_number) const { return widths_[lane_number]; }
-  size_t y(size_t row) const {
-    const size_t gap = hidden() > 0 ? 1 : 0;
-    const size_t place = row < front_ ? row : row - back_ + front_ + gap;
-    return kTop + place * kRow + kRow / 2;
+  size_t y(size_t row) const { return place_y(place(row)); }
+  size_t gap_y() const { return place_y(front_); }
+  size_t track_y(const Route& route) const {
+    return kTop + route.band * kRow + (tracks_above_[route.band] + route.track) * kTrack +
+           kTrack / 2;
   }
-  size_t gap_y() const { return kTop + front_ * kRow + kRow / 2; }
   size_t width() const { return width_ + 4; }
   size_t height() const {
-    return kTop + (front_ + diagram_.rows.size() - back_ + (hidden() > 0 ? 1 : 0)) * kRow + 6;
+    return kTop + place(diagram_.rows.size()) * kRow + tracks_above_.back() * kTrack + 6;
   }
   // The nearest rows that are shown, of these.
   std::optional<std::pair<size_t, size_t>> shown_part(size_t first, size_t last) const {
@@ -93,13 +102,89 @@ class Layout {
   }
 
  private:
+  // Of a row that is shown, or of the end: how many are above it, the gap among them.
+  size_t place(size_t row) const {
+    return row < front_ ? row : row - back_ + front_ + (hidden() > 0 ? 1 : 0);
+  }
+  size_t place_y(size_t place) const {
+    return kTop + place * kRow + tracks_above_[place + 1] * kTrack + kRow / 2;
+  }
+  size_t axis(size_t lane) const {
+    return slots_[lane].empty() ? kAxis : kSlots + slots_[lane].size() * kSlot + 4;
+  }
+
+  void add_route(size_t number) {
+    const Diagram::Arrow& arrow = diagram_.arrows[number];
+    const size_t from_lane = lane(diagram_.rows[arrow.from].lane);
+    const size_t to_lane = lane(diagram_.rows[arrow.to].lane);
+    const size_t from = place(arrow.from);
+    const size_t to = place(arrow.to);
+    Route route;
+    route.arrow = number;
+    // Rows are at odd heights, bands at the even ones above them.
+    if (from_lane == to_lane) {
+      route.from_slot = route.to_slot = take_slot(from_lane, 2 * from + 1, 2 * to + 1);
+    } else {
+      route.band = from < to ? from + 1 : from;
+      route.track = tracks_[route.band]++;
+      route.from_slot = take_slot(from_lane, 2 * from + 1, 2 * route.band);
+      route.to_slot = take_slot(to_lane, 2 * route.band, 2 * to + 1);
+    }
+    routes_.push_back(route);
+  }
+
+  // The nearest one that is free from one height to the other.
+  size_t take_slot(size_t lane, size_t a, size_t b) {
+    const auto [low, high] = std::minmax(a, b);
+    auto& slots = slots_[lane];
+    size_t slot = 0;
+    while (slot < slots.size() &&
+           std::any_of(slots[slot].begin(), slots[slot].end(),
+                       [&, low = low, high = high](const std::pair<size_t, size_t>& taken) {
+                         return taken.first <= high && low <= taken.second;
+                       })) {
+      ++slot;
+    }
+    slots.resize(std::max(slots.size(), slot + 1));
+    slots[slot].emplace_back(low, high);
+    return slot;
+  }
+
+  void measure_lanes() {
+    widths_.assign(lanes_, kLeastLane);
+    std::vector<size_t> names(lanes_, 0);  // of units
+    for (size_t i = 0; i < diagram_.rows.size(); ++i) {
+      if (shown(i)) {
+        const Diagram::Row& row = diagram_.rows[i];
+        const size_t text =
+            std::min(std::max(text_width(row.label), text_width(row.below)), kMostLabel);
+        const size_t here = lane(row.lane);
+        widths_[here] = std::max(widths_[here], axis(here) + kLabel + text * kCharacter + 16);
+      }
+    }
+    for (const Diagram::Bar& bar : diagram_.bars) {
+      // Two characters apart from the text of the rows.
+      size_t& width = names[lane(bar.lane)];
+      width = std::max(width, (std::min(text_width(bar.name), kMostName) + 2) * kCharacter);
+    }
+    for (size_t i = 0; i < lanes_; ++i) {
+      lefts_.push_back(width_);
+      widths_[i] += names[i];
+      width_ += widths_[i];
+    }
+  }
+
   const Diagram& diagram_;
   size_t front_ = 0;  // rows in front of the gap
   size_t back_ = 0;   // the first one after it
   size_t lanes_ = 0;
   size_t width_ = 0;
+  std::vector<Route> routes_;
+  std::vector<size_t> tracks_;        // in each band
+  std::vector<size_t> tracks_above_;  // in all bands above each
+  // By lane and slot: from which height to which it is taken.
+  std::vector<std::vector<std::vector<std::pair<size_t, size_t>>>> slots_;
   std::vector<size_t> widths_;
-  std::vector<size_t> label_widths_;  // of the names of units
   std::vector<size_t> lefts_;
 };
 
@@ -174,9 +259,9 @@ std::string rows_svg(const Diagram& diagram, const Layout& layout) {
                        mark_svg(row, lane, x, y));
     svg +=
         fmt::format("<text class=\"what{}\" x=\"{}\" y=\"{}\">{}</text>", row.marked ? " on" : "",
-                    x + 12, row.below.empty() ? y + 4 : y - 2, clipped(row.label, kMostLabel));
+                    x + kLabel, row.below.empty() ? y + 4 : y - 2, clipped(row.label, kMostLabel));
     if (!row.below.empty()) {
-      svg += fmt::format("<text class=\"at\" x=\"{}\" y=\"{}\">{}</text>", x + 12, y + 11,
+      svg += fmt::format("<text class=\"at\" x=\"{}\" y=\"{}\">{}</text>", x + kLabel, y + 11,
                          clipped(row.below, kMostLabel));
     }
     svg += "</g>\n";
@@ -191,36 +276,34 @@ std::string rows_svg(const Diagram& diagram, const Layout& layout) {
 
 // Of the cycle, from mark to mark, with their numbers in the list of edges.
 std::string arrows_svg(const Diagram& diagram, const Layout& layout, const std::string& id) {
+  constexpr size_t kEdge = 4;  // of a mark, above or below its middle
   std::string svg;
-  for (const Diagram::Arrow& arrow : diagram.arrows) {
-    if (!layout.shown(arrow.from) || !layout.shown(arrow.to)) {
-      continue;
-    }
-    const size_t from_lane = layout.lane(diagram.rows[arrow.from].lane);
-    const size_t to_lane = layout.lane(diagram.rows[arrow.to].lane);
-    const double x1 = static_cast<double>(layout.x(from_lane));
-    const double x2 = static_cast<double>(layout.x(to_lane));
-    const double y1 = static_cast<double>(layout.y(arrow.from));
-    const double y2 = static_cast<double>(layout.y(arrow.to));
-    const double bend = from_lane == to_lane ? -22 : 0;  // beside the lane
-    const double length = std::max(std::hypot(x2 - x1, y2 - y1), 1.0);
-    const double rest = bend == 0 ? 8 / length : 0;  // room for the marks
-    const double ax = x1 + (x2 - x1) * rest;
-    const double ay = y1 + (y2 - y1) * rest + (bend != 0 ? 6 : 0);
-    const double bx = x2 - (x2 - x1) * rest;
-    const double by = y2 - (y2 - y1) * rest - (bend != 0 ? 7 : 0);
-    // Within a lane it bends beside it; across lanes it leaves and arrives level.
-    const double across = bend == 0 ? (bx - ax) / 2 : bend;
-    const double down = bend == 0 ? 0 : (by - ay) / 4;
-    const double mx = (x1 + x2) / 2 + bend * 0.75;
-    const double my = (y1 + y2) / 2;
+  std::map<size_t, bool> leaves_below;  // by row
+  for (const Route& route : layout.routes()) {
+    const Diagram::Arrow& arrow = diagram.arrows[route.arrow];
+    leaves_below.emplace(arrow.from, arrow.from < arrow.to);
+  }
+  for (const Route& route : layout.routes()) {
+    const Diagram::Arrow& arrow = diagram.arrows[route.arrow];
+    const bool down = arrow.from < arrow.to;
+    // What arrives at a mark does not come in where another one leaves.
+    const auto left = leaves_below.find(arrow.to);
+    const bool from_below = left == leaves_below.end() ? !down : !left->second;
+    const size_t from_lane = diagram.rows[arrow.from].lane;
+    const size_t to_lane = diagram.rows[arrow.to].lane;
+    const size_t from_y = down ? layout.y(arrow.from) + kEdge : layout.y(arrow.from) - kEdge;
+    const size_t to_y = from_below ? layout.y(arrow.to) + kEdge : layout.y(arrow.to) - kEdge;
+    const size_t from_x = layout.slot_x(from_lane, route.from_slot);
+    const size_t to_x = layout.slot_x(to_lane, route.to_slot);
+    const bool stays = route.band == Route::kNone;
+    const size_t across = stays ? (from_y + to_y) / 2 : layout.track_y(route);
+    const size_t middle = (from_x + to_x) / 2;
     svg += fmt::format(
         "<g class=\"edge\"><title>{}</title><path marker-end=\"url(#{}h)\" "
-        "d=\"M{:.0f} {:.0f}C{:.0f} {:.0f} {:.0f} {:.0f} {:.0f} {:.0f}\"/>"
-        "<circle cx=\"{:.0f}\" cy=\"{:.0f}\" r=\"8\"/><text x=\"{:.0f}\" y=\"{:.0f}\">{}</text>"
-        "</g>\n",
-        clipped(arrow.label, 300), id, ax, ay, ax + across, ay + down,
-        bx + (bend == 0 ? -across : across), by - down, bx, by, mx, my, mx, my + 4, arrow.number);
+        "d=\"M{} {}H{}V{}H{}V{}H{}\"/>"
+        "<circle cx=\"{}\" cy=\"{}\" r=\"8\"/><text x=\"{}\" y=\"{}\">{}</text></g>\n",
+        clipped(arrow.label, 300), id, layout.x(from_lane) - 4, from_y, from_x, across, to_x, to_y,
+        layout.x(to_lane) - 5, middle, across, middle, across + 4, arrow.number);
   }
   return svg;
 }

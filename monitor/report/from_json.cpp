@@ -248,6 +248,9 @@ Finding violation_of(const Json& object, const std::string& property, const std:
     finding.headline += ": " + units_text(finding.cycle);
   }
   for_each_object(array_of(object, "unfenced_units"), [&](const Json& unit) {
+    if (!flag_of(unit, "fence_helps", true)) {
+      return;
+    }
     finding.details.push_back(fmt::format("a store at {} may commit after the end of {} of {}",
                                           text_of(unit, "location"), text_of(unit, "label"),
                                           text_of(unit, "thread")));

@@ -194,7 +194,7 @@ bool Results::add(const Json& object, const std::string& name) {
   name_waiting(judged_.back().name);
   judged_.back().findings += before;
   add_findings(object, &judged_.back());
-  if (races) {
+  if (races || (object.contains("decided") && object["decided"].is_object())) {
     decisions_.push_back(decisions_of(object));
   }
   return true;

@@ -6,8 +6,10 @@ parses them: tags balance, identifiers are unique, nothing is loaded from elsewh
 pictures and marked source lines are there; no file outside the folders of --source is read.
 With Chromium on the machine the search and the filters are tried, too.
 """
+import html
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -159,6 +161,29 @@ def check_traces(tsomon, folder):
     return text
 
 
+ARROW = re.compile(r'd="M(\d+) (\d+)H(\d+)V(\d+)H(\d+)V(\d+)H(\d+)"/><circle cx="(\d+)" cy="(\d+)"')
+LABEL = re.compile(r'<text class="(?:what|at)[^"]*" x="(\d+)" y="(\d+)">([^<]*)</text>')
+
+
+def check_arrows(text, least, what):
+    """No arrow of a picture, and no number of one, lies over the text of a step."""
+    arrows = 0
+    for svg in re.findall(r"<svg.*?</svg>", text, re.S):
+        labels = [(int(x), int(y), len(html.unescape(label)) * 7) for x, y, label in LABEL.findall(svg)]
+        for arrow in ARROW.findall(svg):
+            arrows += 1
+            x1, y1, x2, y2, x3, y3, x4, cx, cy = map(int, arrow)
+            parts = [(x1, y1, x2, y1), (x2, y1, x2, y2), (x2, y2, x3, y2), (x3, y2, x3, y3), (x3, y3, x4, y3),
+                     (cx - 8, cy - 8, cx + 8, cy + 8)]
+            for x, y, width in labels:
+                for ax, ay, bx, by in parts:
+                    apart = max(ax, bx) < x or min(ax, bx) > x + width or max(ay, by) < y - 9 or min(ay, by) > y + 2
+                    if not apart:
+                        expect(False, "%s: an arrow over the text at %d, %d" % (what, x, y))
+                        return
+    expect(arrows >= least, "%s: %d arrows" % (what, arrows))
+
+
 def check_sources(tsomon, folder):
     named = os.path.join(folder, "named", "deep", "src")
     os.makedirs(named)
@@ -251,6 +276,16 @@ def check_decisions(tsomon, folder):
     expect(lists.index("add a.cpp:8") < lists.index("get b.cpp:3") < lists.index("x.c:1"), "the next race lies below the first")
     expect(lists[:lists.index("get b.cpp:3")].count("<ul") - lists[:lists.index("get b.cpp:3")].count("</ul") == 2, "one level below")
     expect(len(page.of_class("details", "finding")) == 1 and "no sum" in page.text(), "the fault is a finding")
+    # The same of an exploration.
+    decided = {"leaves": 40, "faulty": 24, "root": "BG", "nodes": 9, "runs": 4, "complete": True,
+               "sequences": [{"labels": "BG", "count": 20, "races": [bad]}, {"labels": "BG G", "count": 4, "races": [bad, good]}]}
+    explored = {"tool": "tsomon explore", "program": "./client", "model": "sc", "strategy": "dpor", "executions": 3, "complete": True,
+                "findings": [fault], "decided": decided}
+    page = checked(report(tsomon, folder, [explored]), "decisions of an exploration")
+    expect("16 good and 24 faulty interleavings under SC" in page.text(), "good and faulty ones of an exploration are counted")
+    expect(page.text("code").count("load") == 2 and len(page.of_class("details", "finding")) == 1, "races and findings of an exploration")
+    text = report(tsomon, folder, [{**explored, "decided": None}, {**explored, "decided": 3}, {**explored, "decided": []}])
+    expect("What decided" not in text, "what is no tree")
     # Deep, many, and hostile.
     deep = [race("GG", "deep.c:%d" % i, "other.c:%d" % i, "GG") for i in range(100000)]
     many = [(1, [race("G", "many.c:%d" % i, "other.c:1", "W")]) for i in range(20000)]
@@ -278,6 +313,7 @@ def check_size(tsomon, folder):
     page = checked(text, "many findings")
     expect(len(text) < 20000000, "a page of %d bytes" % len(text))
     expect("steps not shown" in page.text("text"), "long witnesses are cut")
+    check_arrows(text[:1000000], 100, "long witnesses")
     expect(len(page.of_class("details", "finding")) + 0 == 1000 or "have no room" in text, "findings that are left out")
     opened = [f for f in page.of_class("details", "finding") if "open" in f]
     expect(0 < len(opened) <= 20, "%d findings are open" % len(opened))
@@ -336,6 +372,7 @@ def check_capture(tsomon, folder, program):
     by_check = checked(report(tsomon, folder, output(tsomon, folder, ["check"], "bank.tsomon"), *options), "results")
     done = subprocess.run([tsomon, "report", "--html", "-", *options, "bank.tsomon"], stdout=subprocess.PIPE, cwd=folder)
     by_report = checked(done.stdout.decode(), "a capture")
+    check_arrows(done.stdout.decode(), 2, "a capture")
     expect(by_check.of_class("tr", "hit"), "source lines of a capture's results")
     expect(len(by_report.of_class("tr", "hit")) == len(by_check.of_class("tr", "hit")), "source lines of a capture")
 
@@ -344,6 +381,7 @@ def main():
     tsomon = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         text = check_traces(tsomon, folder)
+        check_arrows(text, 3, "traces")
         check_sources(tsomon, folder)
         check_hostile(tsomon, folder, SOURCE)
         check_decisions(tsomon, folder)

@@ -237,8 +237,16 @@ class Analyser {
     }
     std::sort(unfenced.begin(), unfenced.end());
     unfenced.erase(std::unique(unfenced.begin(), unfenced.end()), unfenced.end());
+    if (unfenced.empty()) {
+      return;
+    }
+    const auto group = static_cast<uint32_t>(result_.unfenced_groups.size());
     for (const UnitId unit : unfenced) {
-      result_.unfenced.push_back({unit, fences_.missing_after(unit)});
+      result_.unfenced.push_back({unit, fences_.missing_after(unit), group});
+    }
+    auto& ranges = result_.unfenced_groups.emplace_back();
+    for (const UnitId unit : members) {
+      ranges.push_back({units_[unit].thread, units_[unit].first_event, units_[unit].last_event});
     }
   }
 

@@ -63,6 +63,7 @@ namespace tsomon {
 struct UnfencedUnit {
   UnitId unit = 0;
   uint32_t after = 0;
+  uint32_t group = 0;  // of Analysis::unfenced_groups
 };
 
 // Which violations have a finding of their own. Others are counted.
@@ -105,6 +106,8 @@ struct Analysis : Outcome<Violation> {
   bool values_contradict = false;  // the recorded values fit no execution, and were ignored
   // Serializability under TSO: of the components that are violated or not decided.
   std::vector<UnfencedUnit> unfenced;
+  // The units of each of these components, fenced ones included.
+  std::vector<std::vector<EventRange>> unfenced_groups;
 };
 
 // An error only for a trace whose stated order contradicts itself.
