@@ -2,10 +2,13 @@
 // SIGTERM:
 //   meet     both move money at the same moment, in units that give the lock back in between, every few milliseconds
 //   seldom   both do that once in two seconds
+//   NUMBER   both do that every so many milliseconds
+// It says how often.
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -79,7 +82,10 @@ __attribute__((noinline)) unsigned long grind(std::vector<unsigned long>& own, u
 void work(const char* mode, Ticks begun) {
   std::vector<unsigned long> own(16, 1);
   unsigned long sum = 1;
-  const Ticks period = millisecond * (std::strcmp(mode, "meet") == 0 ? 3 : 2000);
+  const int number = std::atoi(mode);
+  const Ticks period = millisecond * (number != 0                      ? number
+                                      : std::strcmp(mode, "meet") == 0 ? 3
+                                                                       : 2000);
   for (Ticks next = begun + period; !stop;) {
     sum = grind(own, sum);
     if (__builtin_ia32_rdtsc() >= next) {
@@ -104,5 +110,5 @@ int main(int argc, char** argv) {
   std::thread other(work, mode, begun);
   work(mode, begun);
   other.join();
-  std::printf("done\n");
+  std::printf("done %ld\n", arrived.load() / 2);
 }
