@@ -56,6 +56,27 @@ std::string line_of(const FenceAdvice& advice, const Symbols& symbols, const Rep
                      advice.units == 1 ? "" : fmt::format(" ({} such units)", advice.units));
 }
 
+// Events of other units are units of their own then: whatever is violated is one of these.
+explain::Question with_these(const explain::Question& question, const std::vector<UnitId>& group,
+                             const Trace& trace, const UnitTable& units) {
+  std::vector<uint32_t> labels;
+  std::vector<uint32_t> unit_of(trace.events.size(), UnitTable::kNone);
+  for (const UnitId unit : group) {
+    const Unit& one = units[unit];
+    if (one.label == Interner::kNone) {
+      continue;
+    }
+    spend(1 + (one.last_event - one.first_event));
+    for (uint32_t e = one.first_event; e <= one.last_event; ++e) {
+      if (units.of_event(e) == unit && is(trace.events[e], kinds::kNodes)) {
+        unit_of[e] = static_cast<uint32_t>(labels.size());
+      }
+    }
+    labels.push_back(one.label);
+  }
+  return explain::with_units(question, labels, unit_of);
+}
+
 Answer better(Answer a, Answer b) {
   return a == Answer::kYes || b == Answer::kYes           ? Answer::kYes
          : a == Answer::kUnknown || b == Answer::kUnknown ? Answer::kUnknown
@@ -87,23 +108,22 @@ Answer FenceQuestions::ask(const Analysis& analysis, uint32_t group, const Trace
   std::sort(after.begin(), after.end());
   Known& known = known_[std::move(places)];
   if (known.helps != Answer::kYes && known.asked < kMostAlikeFenced) {
-    const Answer answer = judge(analysis.unfenced_groups[group], after, trace);
+    const Answer answer = judge(analysis.unfenced_groups[group], after, trace, units);
     known.helps = better(known.helps, answer);
     ++known.asked;
   }
   return known.helps;
 }
 
-Answer FenceQuestions::judge(const std::vector<EventRange>& group,
-                             const std::vector<uint32_t>& after, const Trace& trace) {
-  uint32_t first = UINT32_MAX;
-  uint32_t last = 0;
-  for (const EventRange& unit : group) {
-    first = std::min(first, unit.first);
-    last = std::max(last, unit.last);
-  }
+Answer FenceQuestions::judge(const std::vector<UnitId>& group, const std::vector<uint32_t>& after,
+                             const Trace& trace, const UnitTable& units) {
   // A load may have been forwarded from a store of an earlier unit.
-  first = std::min(first, after.front());
+  uint32_t first = after.front();
+  uint32_t last = after.back();
+  for (const UnitId unit : group) {
+    first = std::min(first, units[unit].first_event);
+    last = std::max(last, units[unit].last_event);
+  }
   if (last - first >= kMostEventsFenced || work_left_ == 0) {
     return Answer::kUnknown;
   }
@@ -111,11 +131,8 @@ Answer FenceQuestions::judge(const std::vector<EventRange>& group,
   Answer answer = Answer::kUnknown;
   try {
     const WorkScope scope(&meter);
-    explain::Question question = explain::cut_out(trace, first, last, explain::kAround, options_);
-    const uint32_t begin = question.origin.front();
-    for (const EventRange& unit : group) {
-      question.options.only.push_back({unit.thread, unit.first - begin, unit.last - begin});
-    }
+    const explain::Question question = with_these(
+        explain::cut_out(trace, first, last, explain::kAround, options_), group, trace, units);
     answer = Answer::kNo;
     for (const auto time : {explain::FenceTime::kOpen, explain::FenceTime::kRecorded}) {
       if (answer != Answer::kYes) {

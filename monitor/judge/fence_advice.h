@@ -38,7 +38,9 @@ struct FenceAdvice {
 inline constexpr size_t kMaxFenceAdvice = 16;
 
 // Whether the fences that the units of a component lack would rule its violation out, as `explain` asks it: with fences
-// that delay what follows them, or with fences that take the time that was seen to be there (explain::FenceTime).
+// that delay what follows them, or with fences that take the time that was seen to be there (explain::FenceTime). Asked is the
+// slice of the trace around the component, in which the events of all other units are units of their own. So kYes is about
+// the units of the component, and kNo means that one of them may still be violated.
 //
 // Bounds      Components that span kMostEventsFenced events; kMostWorkFenced steps for one of them, kMostWorkAllFenced for
 //             all together; of those that lack the same fences kMostAlikeFenced. Past them the answer is not known.
@@ -59,8 +61,8 @@ class FenceQuestions {
     Answer helps = Answer::kNo;  // the best answer so far
     unsigned asked = 0;
   };
-  Answer judge(const std::vector<EventRange>& group, const std::vector<uint32_t>& after,
-               const Trace& trace);
+  Answer judge(const std::vector<UnitId>& group, const std::vector<uint32_t>& after,
+               const Trace& trace, const UnitTable& units);
 
   AnalysisOptions options_;
   uint64_t work_left_ = kMostWorkAllFenced;

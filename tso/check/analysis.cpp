@@ -244,10 +244,7 @@ class Analyser {
     for (const UnitId unit : unfenced) {
       result_.unfenced.push_back({unit, fences_.missing_after(unit), group});
     }
-    auto& ranges = result_.unfenced_groups.emplace_back();
-    for (const UnitId unit : members) {
-      ranges.push_back({units_[unit].thread, units_[unit].first_event, units_[unit].last_event});
-    }
+    result_.unfenced_groups.push_back(members);
   }
 
   static uint64_t share(uint64_t least, uint64_t total, uint64_t used) {

@@ -107,7 +107,7 @@ struct Analysis : Outcome<Violation> {
   // Serializability under TSO: of the components that are violated or not decided.
   std::vector<UnfencedUnit> unfenced;
   // The units of each of these components, fenced ones included.
-  std::vector<std::vector<EventRange>> unfenced_groups;
+  std::vector<std::vector<UnitId>> unfenced_groups;
 };
 
 // An error only for a trace whose stated order contradicts itself.
