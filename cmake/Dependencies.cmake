@@ -60,6 +60,11 @@ if(NOT TSOMON_CONCURRENTQUEUE_DIR)
   tsomon_missing("moodycamel ConcurrentQueue" libconcurrentqueue-dev)
 endif()
 
+find_path(TSOMON_TOMLPLUSPLUS_DIR toml++/toml.h)
+if(NOT TSOMON_TOMLPLUSPLUS_DIR)
+  tsomon_missing("toml++" libtomlplusplus-dev)
+endif()
+
 if(TSOMON_BUILD_TESTS)
   find_package(doctest QUIET)
   if(NOT doctest_FOUND)

@@ -40,6 +40,7 @@ void add_explore_command(CLI::App& app, int& exit_status);
 void add_generate_command(CLI::App& app, int& exit_status);
 void add_litmus_command(CLI::App& app, int& exit_status);
 void add_man_command(CLI::App& app, int& exit_status);
+void add_monitor_command(CLI::App& app, int& exit_status);
 void add_pack_command(CLI::App& app, int& exit_status);
 void add_predict_command(CLI::App& app, int& exit_status);
 void add_record_command(CLI::App& app, int& exit_status);
