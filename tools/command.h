@@ -37,6 +37,7 @@ void add_critical_races_command(CLI::App& app, int& exit_status);
 void add_doctor_command(CLI::App& app, int& exit_status);
 void add_explain_command(CLI::App& app, int& exit_status);
 void add_explore_command(CLI::App& app, int& exit_status);
+void add_findings_command(CLI::App& app, int& exit_status);
 void add_generate_command(CLI::App& app, int& exit_status);
 void add_litmus_command(CLI::App& app, int& exit_status);
 void add_man_command(CLI::App& app, int& exit_status);

@@ -27,6 +27,9 @@ std::string_view examples_of(std::string_view command) {
       Entry{"explore",
             "  tsomon explore -- ./small_client\n"
             "  tsomon explore --model sc -- ./small_client    # without store buffers"},
+      Entry{"findings",
+            "  tsomon findings --store /var/lib/tsomon\n"
+            "  tsomon findings --store /var/lib/tsomon show 1f3a"},
       Entry{"generate", "  tsomon generate --events 1000000 | tsomon check -"},
       Entry{"litmus", "  tsomon litmus SB.litmus"},
       Entry{"man", "  tsomon man check | man -l -"},

@@ -137,6 +137,7 @@ int run(int argc, char** argv) {
   tsomon::add_doctor_command(app, exit_status);
   tsomon::add_explain_command(app, exit_status);
   tsomon::add_explore_command(app, exit_status);
+  tsomon::add_findings_command(app, exit_status);
   tsomon::add_generate_command(app, exit_status);
   tsomon::add_litmus_command(app, exit_status);
   tsomon::add_man_command(app, exit_status);
