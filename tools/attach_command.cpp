@@ -9,6 +9,7 @@
 
 #include "monitor/attach/attach.h"
 #include "monitor/process/find_process.h"
+#include "monitor/slices/sampling.h"
 #include "tools/command.h"
 #include "tools/discover_report.h"
 #include "tools/findings_option.h"
@@ -19,6 +20,8 @@
 #include "tools/predict_option.h"
 #include "tools/property_option.h"
 #include "tools/relation_option.h"
+#include "tools/slice_report.h"
+#include "tools/stop_signals.h"
 #include "tools/watch_report.h"
 #include "tools/word_option.h"
 
@@ -46,7 +49,25 @@ struct AttachArguments {
   FlightChoice flight;
   PredictChoice predict;
   OutputFormat output = OutputFormat::kText;
+
+  // What only probes can do is not asked for.
+  bool names_nothing() const {
+    return attach.plan.units.empty() && attach.plan.accesses.empty() && attach.plan.watch.empty() &&
+           attach.plan.named_locks.empty() && attach.save.empty() && values.empty() &&
+           !until_violation && !predict.predict && flight.output.empty();
+  }
 };
+
+// One slice behind the other, and how long is no matter.
+SamplingOptions sampling_options(const AttachArguments& options, pid_t pid) {
+  SamplingOptions asked;
+  asked.pid = pid;
+  asked.plan.slice = std::chrono::milliseconds(100);
+  asked.plan.max_overhead = options.attach.max_overhead / 100;
+  asked.time = std::chrono::microseconds(static_cast<int64_t>(options.attach.duration * 1e6));
+  asked.questions = questions_of(options.properties, options.relation.relation(), SetChoice::kAuto);
+  return asked;
+}
 
 attach::AttachOptions attach_options(const AttachArguments& options) {
   attach::AttachOptions result = options.attach;
@@ -109,6 +130,22 @@ int run_attach(const AttachArguments& options) {
     const double seconds = options.attach.duration;
     return run_discover(pid, seconds > 0 ? seconds : kDiscoverSeconds, options.output);
   }
+  const ReportOutput output{options.output, stdout, kAttachTool,
+                            text_shape(stdout, options.verbose)};
+  if (can_be_asked(pid, {})) {
+    if (options.names_nothing()) {
+      put_message(kAttachTool,
+                  fmt::format("process {} has instrumented versions of its functions: they are "
+                              "watched, in slices, as by `tsomon run --pid`",
+                              pid));
+      const StopSignals stop;
+      return watch_and_report(sampling_options(options, pid), *filter, options.findings, output);
+    }
+    put_message(kAttachTool,
+                fmt::format("process {} has instrumented versions of its functions, which cost "
+                            "less than probes: `tsomon run --pid {}`",
+                            pid, pid));
+  }
   auto flight = Flight::prepare(options.flight, pid);
   if (!flight) {
     return refuse(flight.error());
@@ -116,8 +153,6 @@ int run_attach(const AttachArguments& options) {
   if (auto started = flight->start(pid, true); !started) {
     return refuse(started.error());
   }
-  const ReportOutput output{options.output, stdout, kAttachTool,
-                            text_shape(stdout, options.verbose)};
   OnlinePredictions predictions(options.predict, output, &*filter);
   WatchReport report(output, &*filter);
   attach::AttachOptions asked = attach_options(options);

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "monitor/doctor/doctor.h"
-#include "monitor/doctor/twins_in_file.h"
+#include "monitor/process/twins_in_file.h"
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/output_option.h"

@@ -56,6 +56,8 @@ struct RunArguments {
   bool verbose = false;
   SamplingOptions sampling;
   std::string share = "100%";
+  std::string overhead;
+  std::string trigger;
 };
 
 RunOptions run_options(const RunArguments& options) {
@@ -83,29 +85,27 @@ double share_of(const std::string& text) {
   return read && share > 0 && share <= 1 ? share : 0;
 }
 
+CLI::Validator is_share() {
+  return {[](const std::string& text) {
+            return share_of(text) > 0
+                       ? std::string()
+                       : fmt::format("expected a share as 1% or 0.01, found {}", text);
+          },
+          ""};
+}
+
 int run_sampling(const RunArguments& options, FindingFilter& filter, const ReportOutput& output) {
   SamplingOptions asked = options.sampling;
-  asked.share = share_of(options.share);
-  asked.seed = static_cast<uint64_t>(::getpid());
-  for (const std::string& property : options.properties) {
-    CheckOptions question;
-    question.property = *property_named(property);
-    question.analysis.relation = options.relation.relation();
-    question.sets = *set_choice(options.sets);
-    asked.questions.push_back(question);
+  asked.plan.share = share_of(options.share);
+  asked.plan.max_overhead = options.overhead.empty() ? 0 : share_of(options.overhead);
+  asked.plan.seed = static_cast<uint64_t>(::getpid());
+  if (!options.trigger.empty()) {
+    asked.trigger = *parse_trigger(options.trigger);
   }
+  asked.questions =
+      questions_of(options.properties, options.relation.relation(), *set_choice(options.sets));
   const StopSignals stop;
-  SliceReport report(output, fmt::format("process {}", asked.pid), &filter);
-  const auto summary =
-      watch_slices(asked, [&](uint64_t slice, std::chrono::microseconds at,
-                              CheckedProperties& checked) { report.judged(slice, at, checked); });
-  if (!summary) {
-    put_message(kRunTool, summary.error().to_string());
-    return summary.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
-  }
-  report.summary(*summary);
-  put_unused(kRunTool, filter);
-  return options.findings.status(report.exit_status());
+  return watch_and_report(asked, filter, options.findings, output);
 }
 
 int run_run(const RunArguments& options) {
@@ -236,16 +236,50 @@ void add_run_command(CLI::App& app, int& exit_status) {
   command
       ->add_option("--sample", options->share,
                    "Of a process: the share of the time that is watched, as 1%")
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            return share_of(text) > 0
-                       ? std::string()
-                       : fmt::format("expected a share as 1% or 0.01, found {}", text);
-          },
-          ""))
+      ->check(is_share())
       ->option_text("SHARE=100%")
       ->needs(pid);
-  add_duration(*command, "--slice", options->sampling.slice,
+  command
+      ->add_option(
+          "--max-overhead", options->overhead,
+          "Of a process: watch so little that it costs at most this share of the process's\n"
+          "processor time, judging included, as 2%")
+      ->check(is_share())
+      ->option_text("SHARE")
+      ->needs(pid);
+  CLI::Option* focus =
+      command
+          ->add_flag(
+              "--focus", options->sampling.plan.focus,
+              "Of a process: half of what watching may cost goes to functions by which units\n"
+              "of several threads have met: they are watched longer for it")
+          ->needs(pid);
+  command
+      ->add_option("--label", options->sampling.labels,
+                   "With --focus: one of the units is to have a label like this (shell pattern)")
+      ->option_text("PATTERN")
+      ->needs(focus);
+  CLI::Option* cold =
+      command
+          ->add_flag("--cold", options->sampling.plan.cold,
+                     "Of a process: likewise to functions that have not been seen for a while")
+          ->needs(pid);
+  command
+      ->add_option("--trigger", options->trigger,
+                   "Of a process: each slice waits for function=PATTERN to be called, for\n"
+                   "counter=EVENT>N to come more than N times a second, for the marker\n"
+                   "usdt=PROVIDER:NAME, or for signal: SIGUSR1 to tsomon")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const auto trigger = parse_trigger(text);
+            return trigger ? std::string() : trigger.error().message;
+          },
+          ""))
+      ->option_text("WHAT")
+      ->needs(pid)
+      ->excludes(focus)
+      ->excludes(cold);
+  add_duration(*command, "--slice", options->sampling.plan.slice,
                "Of a process: the length of a slice (20ms)");
   add_duration(*command, "--for", options->sampling.time,
                "Of a process: how long in all; without it until SIGINT, or until it ends");

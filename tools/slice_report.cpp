@@ -4,13 +4,31 @@
 
 #include "monitor/judge/check.h"
 #include "tools/command.h"
-#include "tools/findings_option.h"
 #include "tools/output.h"
 
 namespace tsomon {
 namespace {
 
 double seconds(std::chrono::microseconds time) { return static_cast<double>(time.count()) / 1e6; }
+
+std::string text_of_kinds(const SamplingSummary& summary) {
+  std::string out;
+  for (const SliceKind kind : {SliceKind::kFocus, SliceKind::kCold}) {
+    if (const auto& of_kind = summary.kinds[static_cast<size_t>(kind)]; of_kind.slices != 0) {
+      out +=
+          fmt::format("    {} of them, {:.3f} s, of {}\n", of_kind.slices, seconds(of_kind.watched),
+                      kind == SliceKind::kFocus ? "functions in focus" : "cold functions");
+    }
+  }
+  if (summary.used.count() > 0) {
+    const double used = seconds(summary.used);
+    out += fmt::format(
+        "    cost: about {:.2f}% of the {:.3f} s that its processors were busy, and {:.2f}% for "
+        "judging\n",
+        100 * seconds(summary.cost) / used, used, 100 * seconds(summary.judging) / used);
+  }
+  return out;
+}
 
 std::string last_line(const std::string& text) {
   const size_t end = text.find_last_not_of('\n');
@@ -38,8 +56,10 @@ bool SliceReport::add(const nlohmann::ordered_json& finding, const std::string& 
   return is_new;
 }
 
-void SliceReport::judged(uint64_t slice, std::chrono::microseconds at, CheckedProperties& checked) {
-  const std::string input = fmt::format("{}: slice {} at {:.3f} s", name_, slice, seconds(at));
+void SliceReport::judged(const JudgedSlice& slice) {
+  CheckedProperties& checked = slice.checked;
+  const std::string input =
+      fmt::format("{}: slice {} at {:.3f} s", name_, slice.number, seconds(slice.at));
   for (const std::string& warning : checked.warnings) {
     std::string kind = warning;
     std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
@@ -51,10 +71,12 @@ void SliceReport::judged(uint64_t slice, std::chrono::microseconds at, CheckedPr
     events_ += report.events;
     HiddenFindings hidden(filter_);
     const ReportChoice choice{checked.names, false, &hidden};
-    const auto object = report_json(input, checked.symbols, report, choice);
+    const auto object = report.violations() == 0
+                            ? nlohmann::ordered_json::object()
+                            : report_json(input, checked.symbols, report, choice);
     bool is_new = false;
     for (const auto& finding : object.value("findings", nlohmann::ordered_json::array())) {
-      is_new |= add(finding, object.value("property", ""), slice);
+      is_new |= add(finding, object.value("property", ""), slice.number);
     }
     status_ = worse(status_, status_of(report.verdict(), hidden, report.complete()));
     if (report.violations() != 0 && verdict_ != verdict_name(Verdict::kDefinite)) {
@@ -83,11 +105,21 @@ void SliceReport::put_json_summary(const SamplingSummary& summary) const {
       {"events", events_},
       {"verdict", verdict_},
       {"complete", false},
-      {"slices", {{"number", summary.slices}, {"watched_seconds", seconds(summary.watched)}}},
+      {"slices",
+       {{"number", summary.slices()}, {"watched_seconds", seconds(summary.everything().watched)}}},
       {"elapsed_seconds", seconds(summary.elapsed)},
       {"share", summary.share()},
       {"incomplete_units", summary.cut_units},
       {"slices_without_threads", summary.without_threads}};
+  object["cost"] = {{"process_seconds", seconds(summary.used)},
+                    {"watching_seconds", seconds(summary.cost)},
+                    {"judging_seconds", seconds(summary.judging)}};
+  for (const SliceKind kind : {SliceKind::kFocus, SliceKind::kCold}) {
+    if (const auto& of_kind = summary.kinds[static_cast<size_t>(kind)]; of_kind.slices != 0) {
+      object["slices"][name_of(kind)] = {{"number", of_kind.slices},
+                                         {"watched_seconds", seconds(of_kind.watched)}};
+    }
+  }
   if (!summary.ended.empty()) {
     object["ended"] = summary.ended;
   }
@@ -122,8 +154,9 @@ void SliceReport::summary(const SamplingSummary& summary) {
       "{}: {} slices, {:.3f} s watched of {:.3f} s ({:.2f}%); units cut: {}; slices in which "
       "nobody took "
       "part: {}\n",
-      name_, summary.slices, seconds(summary.watched), seconds(summary.elapsed),
+      name_, summary.slices(), seconds(summary.everything().watched), seconds(summary.elapsed),
       100 * summary.share(), summary.cut_units, summary.without_threads);
+  out += text_of_kinds(summary);
   if (!summary.ended.empty()) {
     out += fmt::format("    {}\n", summary.ended);
   }
@@ -136,6 +169,32 @@ void SliceReport::summary(const SamplingSummary& summary) {
   out += last_line_.empty() ? "SUMMARY: inconclusive: no violation seen in what was watched\n"
                             : last_line_ + "\n";
   put_lines(output_.file, out);
+}
+
+std::vector<CheckOptions> questions_of(const std::vector<std::string>& properties,
+                                       const RelationOptions& relation, SetChoice sets) {
+  std::vector<CheckOptions> questions;
+  for (const std::string& property : properties) {
+    CheckOptions& question = questions.emplace_back();
+    question.property = *property_named(property);
+    question.analysis.relation = relation;
+    question.sets = sets;
+  }
+  return questions;
+}
+
+int watch_and_report(const SamplingOptions& options, FindingFilter& filter,
+                     const FindingsChoice& findings, const ReportOutput& output) {
+  SliceReport report(output, fmt::format("process {}", options.pid), &filter);
+  const auto summary =
+      watch_slices(options, [&](const JudgedSlice& slice) { report.judged(slice); });
+  if (!summary) {
+    put_message(output.tool, summary.error().to_string());
+    return summary.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+  }
+  report.summary(*summary);
+  put_unused(output.tool, filter);
+  return findings.status(report.exit_status());
 }
 
 }  // namespace tsomon

@@ -1,4 +1,4 @@
-// What `run --pid` prints: violations of slices as they are judged, all of them together at the end.
+// What `run --pid`, and `attach` where a process has twins, print: violations of slices as they are judged, all of them together at the end.
 #pragma once
 
 #include <chrono>
@@ -11,6 +11,7 @@
 
 #include "monitor/findings/finding_filter.h"
 #include "monitor/slices/sampling.h"
+#include "tools/findings_option.h"
 #include "tools/watch_report.h"
 
 namespace tsomon {
@@ -22,7 +23,7 @@ class SliceReport {
       : output_(std::move(output)), name_(std::move(name)), filter_(filter) {}
 
   // Text: told where it has a violation that no slice before had.
-  void judged(uint64_t slice, std::chrono::microseconds at, CheckedProperties& checked);
+  void judged(const JudgedSlice& slice);
   void summary(const SamplingSummary& summary);
   int exit_status() const { return status_; }
 
@@ -51,5 +52,13 @@ class SliceReport {
   std::string verdict_ = "inconclusive";  // the gravest
   int status_ = 0;
 };
+
+// What is asked of each slice.
+std::vector<CheckOptions> questions_of(const std::vector<std::string>& properties,
+                                       const RelationOptions& relation, SetChoice sets);
+
+// Watches, judges and prints. The exit status: kExitInconclusive where no violation was seen.
+int watch_and_report(const SamplingOptions& options, FindingFilter& filter,
+                     const FindingsChoice& findings, const ReportOutput& output);
 
 }  // namespace tsomon

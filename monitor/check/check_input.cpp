@@ -188,7 +188,7 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
       leave_out_what_losses_may_rule_out(damage, checked.symbols, questions[i].sets, &report);
     }
     if ((*source)->sampled()) {
-      keep_what_is_certain(sample, &report);
+      keep_what_is_certain(sample, questions[i].analysis.relation, &report);
     }
     hidden[i] = found > report.violations();
     if (const std::string why = (*source)->nothing_counts(); !why.empty()) {

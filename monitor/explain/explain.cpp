@@ -93,7 +93,7 @@ Result<void> check(ExplainedInput* input, const ExplainOptions& options) {
                                        &input->report);
   }
   if (input->trace.sampled) {
-    keep_what_is_certain("a sample of the accesses", &input->report);
+    keep_what_is_certain("a sample of the accesses", how.analysis.relation, &input->report);
   }
   if (!input->nothing_counts.empty()) {
     keep_nothing(input->nothing_counts, &input->report);

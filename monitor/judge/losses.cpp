@@ -6,7 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "tso/check/cycle.h"
+#include "tso/model/location_table.h"
 #include "tso/model/property.h"
+#include "tso/model/relation.h"
+#include "tso/model/units.h"
 
 namespace tsomon {
 namespace {
@@ -115,6 +119,48 @@ class Survival {
   bool own_stores_;
 };
 
+// Of the units on the cycle one of certain orders; empty: there is none, or too many events.
+std::vector<CycleEdge> cycle_without_loads(const Finding& finding, const RelationOptions& options) {
+  constexpr size_t kMost = 1000;
+  std::vector<UnitId> units;
+  for (const CycleEdge& edge : finding.violation.cycle) {
+    units.push_back(finding.units.of_event(edge.from));
+    units.push_back(finding.units.of_event(edge.to));
+  }
+  Trace rest;
+  std::vector<uint32_t> position;  // of the events of `rest`, in those of the finding
+  std::vector<uint32_t> class_of;
+  std::vector<uint32_t> events;
+  for (uint32_t e = 0; e < finding.events.events.size(); ++e) {
+    const Event& event = finding.events.events[e];
+    if (event.kind() == EventKind::kRead) {
+      continue;
+    }
+    const UnitId unit = finding.units.of_event(e);
+    if (is(event, kinds::kNodes) && std::find(units.begin(), units.end(), unit) != units.end()) {
+      events.push_back(static_cast<uint32_t>(rest.events.size()));
+    }
+    position.push_back(e);
+    class_of.push_back(unit);
+    rest.append(finding.events, e, e + 1);
+  }
+  if (events.size() > kMost) {
+    std::erase_if(events, [&](uint32_t e) { return !is(rest.events[e], kinds::kLocked); });
+  }
+  if (events.size() > kMost) {
+    return {};
+  }
+  const LocationTable locations(rest);
+  const Relation relation(rest, locations, options);
+  const OrientationOracle open = [](uint32_t, uint32_t) { return Order::kNone; };
+  std::vector<CycleEdge> cycle = shortest_cycle_among(relation, class_of, events, open);
+  for (CycleEdge& edge : cycle) {
+    edge.from = position[edge.from];
+    edge.to = position[edge.to];
+  }
+  return cycle;
+}
+
 }  // namespace
 
 void distrust_losses(CheckReport* report) {
@@ -157,20 +203,34 @@ void leave_out_what_losses_may_rule_out(Damage damage, const Symbols& symbols, S
   }
 }
 
-void keep_what_is_certain(const char* sample, CheckReport* report) {
-  const auto uncertain = [](const Finding& finding) {
-    return finding.violation.cycle.empty() || !has_certain_orders(finding.violation);
+void keep_what_is_certain(const char* sample, const RelationOptions& relation,
+                          CheckReport* report) {
+  const auto is_certain = [](const Finding& finding) {
+    return !finding.violation.cycle.empty() && has_certain_orders(finding.violation);
   };
+  const bool looks_again = report->property == Property::kSerializability;
+  const bool store_buffers = is_about_buffers(report->property);
   const uint64_t found = report->violations();
-  std::vector<Finding>& findings = report->findings;
-  findings.erase(std::remove_if(findings.begin(), findings.end(), uncertain), findings.end());
-  for (Finding& finding : findings) {
-    finding.violation.verdict = Verdict::kDefinite;
-    finding.violation.repeats = {};  // what orders them is not known
+  std::vector<Finding> kept;
+  for (Finding& finding : report->findings) {
+    bool definite = is_certain(finding) && (!store_buffers || stands_without_stores(finding));
+    if (!definite && looks_again) {
+      if (auto cycle = cycle_without_loads(finding, relation); !cycle.empty()) {
+        definite = true;
+        if (!is_certain(finding)) {
+          finding.violation.cycle = std::move(cycle);
+        }
+      }
+    }
+    if (definite || is_certain(finding)) {
+      finding.violation.verdict = definite ? Verdict::kDefinite : Verdict::kPossible;
+      finding.violation.repeats = {};  // what orders them is not known
+      kept.push_back(std::move(finding));
+    }
   }
+  report->findings = std::move(kept);
   report->more = {};
   const uint64_t dropped = found - report->violations();
-  distrust_losses(report);  // what was not sampled is missing
   const bool has_open = report->notes.take_back("more than 0 undirected edges");
   report->unfenced.clear();  // there may be fences that were not seen
   report->missing(

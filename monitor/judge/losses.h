@@ -33,8 +33,10 @@ void leave_out_what_losses_may_rule_out(Damage damage, const Symbols& symbols, S
 
 // Of a trace that shows a sample of the accesses: violations stay where every order of the cycle is
 // certain, everything else is inconclusive.
-// `sample`: "a sample of the accesses", say.
-void keep_what_is_certain(const char* sample, CheckReport* report);
+// `sample`: "a sample of the accesses", say. `relation`: that it was judged by. Where a load on the cycle may have been
+// forwarded from a store that was not seen it is definite if the units of the cycle are violated without any of
+// their loads, too: by their locks, perhaps.
+void keep_what_is_certain(const char* sample, const RelationOptions& relation, CheckReport* report);
 
 // Others, who were not seen, may have written to memory of the input: then it is not clean. `why` is empty where
 // that is not so.

@@ -10,8 +10,6 @@
 
 #include <fmt/format.h>
 #include <linux/perf_event.h>
-#include <perfmon/pfmlib.h>
-#include <perfmon/pfmlib_perf_event.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -74,20 +72,14 @@ const std::vector<NamedEvents>& intel_events() {
 
 // nullopt: the processor has no event of this name.
 std::optional<perf_event_attr> encode(const char* name) {
-  static const bool ready = pfm_initialize() == PFM_SUCCESS;
-  perf_event_attr attributes{};
-  attributes.size = sizeof attributes;
-  pfm_perf_encode_arg_t request{};
-  request.size = sizeof request;
-  request.attr = &attributes;
-  if (!ready ||
-      pfm_get_os_event_encoding(name, PFM_PLM3, PFM_OS_PERF_EVENT_EXT, &request) != PFM_SUCCESS) {
+  auto attributes = event_named(name, false);
+  if (!attributes) {
     return std::nullopt;
   }
-  attributes.sample_period = kPeriod;
-  attributes.precise_ip = 2;
-  attributes.exclude_kernel = 1;
-  attributes.exclude_hv = 1;
+  attributes->sample_period = kPeriod;
+  attributes->precise_ip = 2;
+  attributes->exclude_kernel = 1;
+  attributes->exclude_hv = 1;
   return attributes;
 }
 

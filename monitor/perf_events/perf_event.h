@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include <linux/perf_event.h>
 #include <sys/types.h>
@@ -22,5 +23,9 @@ struct LostRecord {
 
 // The descriptor, closed by exec, or -1 with errno. `processor` -1: all.
 int open_event(perf_event_attr attributes, pid_t thread, int processor);
+
+// By the names of libpfm4; nullopt: this processor and kernel have none of this name. Thread-safety: one at a time, the first
+// time.
+std::optional<perf_event_attr> event_named(const char* name, bool also_kernel);
 
 }  // namespace tsomon

@@ -200,6 +200,8 @@ void recycle(Chunk* chunk) {
   }
 }
 
+uint64_t bytes_of_slice = 0;  // of the thread that writes
+
 // The measurement that was made last.
 void write_clock() {
   if (const capture::ClockEntry* const entry = clock_entry()) {
@@ -215,6 +217,7 @@ void drain(bool pack, bool keep) {
     // A thread that was held up while it handed its chunk over does so in the next slice.
     if (chunk->size != 0 && (!controlled || takes_part(chunk->owner))) {
       write_labels(pack);
+      bytes_of_slice += chunk->size;
       write_chunk(capture::ChunkType::kEvents, chunk->owner->number, chunk->sequence, &chunk->start,
                   chunk->size, pack);
     }
@@ -241,6 +244,7 @@ void flush_everything(bool pack, bool keep) {
     write_clock();
   }
   drain(pack, !controlled);
+  bytes_of_slice = 0;
   write_labels(pack);
   write_modules();
   alignas(capture::EndEntry) char ends[64 * sizeof(capture::EndEntry)];
@@ -256,6 +260,7 @@ void flush_everything(bool pack, bool keep) {
     entry.thread = thread->number;
     entry.chunks = thread->sequence.load(std::memory_order_relaxed);
     entry.bytes = thread->bytes;
+    bytes_of_slice += entry.bytes;
     entry.cut = cut;
     entry.lost = thread->lost.load(std::memory_order_relaxed) - thread->lost_reported;
     std::memcpy(ends + count * sizeof entry, &entry, sizeof entry);
@@ -493,6 +498,7 @@ void prepare_chunk_writer() { prepare(2); }
 
 int open_slice(int descriptor) {
   tell_again();
+  bytes_of_slice = 0;
   if (const int error = handover->file.open(descriptor, options_of_file()); error != 0) {
     return error;
   }
@@ -521,6 +527,8 @@ bool write_slice(long milliseconds) {
   drain(true, false);
   return state.load(std::memory_order_seq_cst) == 0;
 }
+
+uint64_t slice_bytes() { return bytes_of_slice; }
 
 int finish_slice() {
   state.store(1, std::memory_order_seq_cst);

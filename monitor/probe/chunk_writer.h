@@ -21,6 +21,8 @@ int open_slice(int descriptor);
 void take_chunks();
 // Writes what comes within so many milliseconds; false: finish() was called.
 bool write_slice(long milliseconds);
+// Of records that threads have handed over since; after finish_slice() all.
+uint64_t slice_bytes();
 // Writes the rest and the trailer. 0, or an errno value: the first failure.
 int finish_slice();
 // After whoever asked was answered: finish() waits for it, and the process ends then.

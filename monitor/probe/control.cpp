@@ -1,5 +1,6 @@
 #include "monitor/probe/control.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -34,10 +35,13 @@ namespace {
 constexpr int kIdle = 1000;                // milliseconds between looks while nobody asks
 constexpr int kPatience = 500;             // ... for a request
 constexpr int64_t kStep = 10;              // ... between looks while a slice is recorded
+constexpr int64_t kArmedStep = 1;          // ... while one is to begin
 constexpr int64_t kMostGrace = 1'000'000;  // microseconds for open units to end
 constexpr int64_t kLeastGrace = 20'000;
 constexpr int64_t kLongest = int64_t{3600} * 1'000'000;
-constexpr size_t kMostRequest = 64;
+constexpr size_t kMostWords = 96;       // of a request, in bytes
+constexpr size_t kMostEntries = 16384;  // ... functions
+constexpr size_t kMostRequest = kMostWords + kMostEntries * sizeof(uint64_t);
 
 pthread_t thread{};
 std::atomic<bool> ends{false};
@@ -94,11 +98,65 @@ bool may_ask(int fd) {
   return peer.uid == 0 || peer.uid == geteuid();
 }
 
-// What is asked for, in microseconds, and the descriptor that came with it; 0: nothing that makes sense.
-int64_t receive(int fd, int* file) {
-  char text[kMostRequest];
+struct Request {
+  int64_t time = 0;        // microseconds
+  int64_t most_bytes = 0;  // of records, from which on the slice ends; 0: as they come
+  TwinChoice functions{TwinChoice::kAll};
+  bool first =
+      false;  // only these functions until a thread takes part, then all, and the time begins
+};
+
+// The number after `name` in the text; `otherwise` where there is none, -1 where it is none.
+int64_t number_after(const char* text, const char* name, int64_t otherwise) {
+  const char* const at = std::strstr(text, name);
+  if (at == nullptr) {
+    return otherwise;
+  }
+  const char* const digits = at + std::strlen(name);
+  char* end = nullptr;
+  const int64_t value = std::strtoll(digits, &end, 10);
+  return *digits >= '0' && *digits <= '9' && (*end == '\0' || *end == ' ') ? value : -1;
+}
+
+// control.h has what it may say. The entries stay in `bytes`.
+bool understand(char* bytes, size_t size, Request* request) {
+  bytes[size] = '\0';
+  const size_t words = std::strlen(bytes);
+  if (words >= kMostWords || std::strncmp(bytes, "slice ", 6) != 0) {
+    return false;
+  }
+  const size_t binary = words == size ? 0 : size - words - 1;
+  auto* const entries = reinterpret_cast<uint64_t*>(bytes);
+  const size_t count = binary / sizeof(uint64_t);
+  request->time = number_after(bytes, "slice ", -1);
+  request->most_bytes = number_after(bytes, " bytes=", 0);
+  constexpr const char* kNames[] = {" only=", " but=", " first="};
+  bool named = false;
+  for (const char* const name : kNames) {
+    if (const int64_t functions = number_after(bytes, name, 0); functions != 0) {
+      if (named || functions != static_cast<int64_t>(count)) {
+        return false;
+      }
+      named = true;
+      request->functions.kind = name[1] == 'b' ? TwinChoice::kBut : TwinChoice::kOnly;
+      request->first = name[1] == 'f';
+    }
+  }
+  if (request->time <= 0 || request->time > kLongest || request->most_bytes < 0 ||
+      binary % sizeof(uint64_t) != 0 || named != (count != 0)) {
+    return false;
+  }
+  std::memmove(bytes, bytes + words + 1, binary);
+  std::sort(entries, entries + count);
+  request->functions.entries = entries;
+  request->functions.count = count;
+  return true;
+}
+
+// The request, and the descriptor that came with it, or -1; false: nothing that makes sense.
+bool receive(int fd, char* room, Request* request, int* file) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  iovec part{text, sizeof text - 1};
+  iovec part{room, kMostRequest};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -108,22 +166,15 @@ int64_t receive(int fd, int* file) {
                                 MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   *file = -1;
   if (size <= 0) {
-    return 0;
+    return false;
   }
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
   if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
       header->cmsg_len == CMSG_LEN(sizeof(int))) {
     std::memcpy(file, CMSG_DATA(header), sizeof *file);
   }
-  text[size] = '\0';
-  constexpr char kSlice[] = "slice ";
-  constexpr size_t kPrefix = sizeof kSlice - 1;
-  if (std::strncmp(text, kSlice, kPrefix) != 0 || text[kPrefix] < '0' || text[kPrefix] > '9') {
-    return 0;
-  }
-  char* end = nullptr;
-  const int64_t asked = std::strtoll(text + kPrefix, &end, 10);
-  return *end == '\0' && asked > 0 && asked <= kLongest ? asked : 0;
+  return (message.msg_flags & MSG_TRUNC) == 0 &&
+         understand(room, static_cast<size_t>(size), request);
 }
 
 // The clock is measured first where it never was.
@@ -134,27 +185,41 @@ void prepare() {
   }
 }
 
-void record_slice(int client, int64_t asked, int file) {
+void record_slice(int client, const Request& request, int file) {
   prepare();
   if (const int error = open_slice(file); error != 0) {
     return say(client, "error the file cannot be used: %s", strerrordesc_np(error));
   }
   begin_slice();
-  const bool watched = watch_twins(true);
+  if (request.first) {
+    arm_slice();
+  }
+  bool watched = watch_twins(request.functions);
+  const auto asked_for = [&] { return watched && !ends.load() && !hung_up(client); };
+  if (watched && request.first) {
+    say(client, "armed");
+    while (!somebody_takes_part() && asked_for() && write_slice(kArmedStep)) {
+    }
+  }
+  watched = (!request.first || disarm_slice(somebody_takes_part())) && watched;
   const int64_t begin = microseconds();
   if (watched) {
     say(client, "begun");
   }
   const auto goes_on = [&](int64_t until) {
     const int64_t left = until - microseconds();
-    return watched && left > 0 && !ends.load() && !hung_up(client) &&
-           write_slice(left < kStep * 1000 ? left / 1000 + 1 : kStep);
+    return left > 0 && asked_for() && write_slice(left < kStep * 1000 ? left / 1000 + 1 : kStep);
   };
-  while (goes_on(begin + asked)) {
+  const auto has_room = [&] {
+    return request.most_bytes == 0 || slice_bytes() < static_cast<uint64_t>(request.most_bytes);
+  };
+  while (has_room() && goes_on(begin + request.time)) {
   }
   const int64_t watched_for = microseconds() - begin;
   close_slice();
-  const int64_t grace = asked < kLeastGrace ? kLeastGrace : asked < kMostGrace ? asked : kMostGrace;
+  const int64_t grace = request.time < kLeastGrace  ? kLeastGrace
+                        : request.time < kMostGrace ? request.time
+                                                    : kMostGrace;
   for (const int64_t closed = microseconds(); units_are_open() && goes_on(closed + grace);) {
   }
   const int error = finish_slice();
@@ -165,26 +230,27 @@ void record_slice(int client, int64_t asked, int file) {
   } else if (error != 0) {
     say(client, "error the capture is not whole: %s", strerrordesc_np(error));
   } else {
-    say(client, "ended watched=%lld threads=%u cut=%u", static_cast<long long>(watched_for),
-        threads.joined, threads.cut_units);
+    say(client, "ended watched=%lld threads=%u cut=%u bytes=%llu",
+        static_cast<long long>(watched_for), threads.joined, threads.cut_units,
+        static_cast<unsigned long long>(slice_bytes()));
   }
   let_program_end();
 }
 
-void serve(int client) {
+void serve(int client, char* room) {
   if (!may_ask(client) || !ready(client, kPatience)) {
     return;
   }
+  Request request;
   int file = -1;
-  const int64_t asked = receive(client, &file);
-  if (asked == 0 || file < 0) {
+  if (!receive(client, room, &request, &file) || file < 0) {
     say(client, "error expected 'slice MICROSECONDS' and the descriptor of a file");
     if (file >= 0) {
       kernel::close(file);
     }
     return;
   }
-  record_slice(client, asked, file);
+  record_slice(client, request, file);
 }
 
 int listen_at_address() {
@@ -218,13 +284,14 @@ void* control_thread(void*) {
     answer.store(-errno);
     return nullptr;
   }
-  const int listener = listen_at_address();
+  auto* const room = static_cast<char*>(take_memory(kMostRequest + 1));
+  const int listener = room == nullptr ? -ENOMEM : listen_at_address();
   answer.store(listener >= 0 ? 1 : listener);
   while (listener >= 0 && !ends.load()) {
     if (ready(listener, kIdle) && !ends.load()) {
       const long client = system_call(SYS_accept4, listener, 0, 0, SOCK_CLOEXEC);
       if (client >= 0) {
-        serve(static_cast<int>(client));
+        serve(static_cast<int>(client), room);
         kernel::close(static_cast<int>(client));
       }
     } else if (only_own_threads(1 + clock_threads())) {

@@ -5,8 +5,12 @@
 //             process that ends by exit. A program linked with `tsomon-c++ --control` has control=on unless its options
 //             say otherwise.
 // Request     One message of type SOCK_SEQPACKET, "slice MICROSECONDS", with the descriptor of an empty regular file. Answers:
-//             "begun", then "ended watched=MICROSECONDS threads=N cut=N"; or "error TEXT". Who closes the
-//             socket ends the slice. One is served at a time.
+//             "begun", then "ended watched=MICROSECONDS threads=N cut=N bytes=N"; or "error TEXT". Who closes the
+//             socket ends the slice. One is served at a time. More that it may say, after a blank each:
+//             "bytes=N": the slice ends before its time once there are so many bytes of records;
+//             "only=N", "but=N", "first=N": behind the text, a byte of 0 and N addresses of 64 bits, at which functions
+//             begin that have twins. Watched are only those, or all but those; or nothing but those until a
+//             thread takes part, and then everything: the answer is "armed" first, and the time begins then.
 // Harm        One thread of the runtime, signals blocked, with a descriptor table of its own, so that the program can
 //             neither close the socket nor be given anybody's file. Nothing waits for who asks: a slice
 //             ends at its time, answers that find no room are left out, requests are cut at kMostRequest bytes.

@@ -83,9 +83,6 @@ using tsomon::Waited;
 // wait for any more.
 template <typename Take>
 int wait_for(Waited what, const volatile void* lock, uint64_t pc, Take take) {
-  if (local.thread == nullptr) {
-    return take();
-  }
   put_request(what, id(lock), pc);
   const int result = take();
   if (!held(result)) {
@@ -100,7 +97,7 @@ int take(pthread_mutex_t* mutex, uint64_t pc) {
   const auto free = [mutex] {
     return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0;
   };
-  if (TSOMON_LIKELY(free()) || local.thread == nullptr) {
+  if (TSOMON_LIKELY(free())) {
     return real_pthread_mutex_lock(mutex);
   }
   const int kind = mutex->__data.__kind;
@@ -119,21 +116,21 @@ int take(pthread_mutex_t* mutex, uint64_t pc) {
 // glibc looks before it tries.
 int take_shared(pthread_rwlock_t* lock, uint64_t pc) {
   if (spin([lock] { return real_pthread_rwlock_tryrdlock(lock) == 0; }) ||
-      (local.thread != nullptr && real_pthread_rwlock_tryrdlock(lock) == 0)) {
+      real_pthread_rwlock_tryrdlock(lock) == 0) {
     return 0;
   }
   return wait_for(Waited::kReadLock, lock, pc, [lock] { return real_pthread_rwlock_rdlock(lock); });
 }
 int take(pthread_rwlock_t* lock, uint64_t pc) {
   if (spin([lock] { return real_pthread_rwlock_trywrlock(lock) == 0; }) ||
-      (local.thread != nullptr && real_pthread_rwlock_trywrlock(lock) == 0)) {
+      real_pthread_rwlock_trywrlock(lock) == 0) {
     return 0;
   }
   return wait_for(Waited::kLock, lock, pc, [lock] { return real_pthread_rwlock_wrlock(lock); });
 }
 int take(pthread_spinlock_t* lock, uint64_t pc) {
   if (spin([lock] { return real_pthread_spin_trylock(lock) == 0; }) ||
-      (local.thread != nullptr && real_pthread_spin_trylock(lock) == 0)) {
+      real_pthread_spin_trylock(lock) == 0) {
     return 0;
   }
   return wait_for(Waited::kLock, lock, pc, [lock] { return real_pthread_spin_lock(lock); });
@@ -235,6 +232,9 @@ namespace explore = tsomon::explore;
 
 namespace {
 
+// Nobody is to know of the call: of a program that is not watched now it is what is done first, and all.
+inline bool is_plain() { return local.thread == nullptr && !explore::active; }
+
 // The same under control (monitor/explore/runtime).
 int explored_mutex_lock(pthread_mutex_t* mutex, uint64_t pc) {
   return explore::mutex_lock(mutex, true, pc);
@@ -265,6 +265,9 @@ int explored_spin_trylock(pthread_spinlock_t* lock, uint64_t pc) {
 
 #define TSOMON_TAKE(NAME, TYPE, LOCK, TAKE, TAKEN)      \
   TSOMON_HOOK int pthread_##NAME(LOCK* lock) {          \
+    if (TSOMON_LIKELY(is_plain())) {                    \
+      return real_pthread_##NAME(lock);                 \
+    }                                                   \
     if (TSOMON_UNLIKELY(explore::active)) {             \
       return explored_##NAME(lock, TSOMON_PC());        \
     }                                                   \
@@ -313,10 +316,13 @@ TSOMON_TAKE(spin_lock, kAcquire, pthread_spinlock_t, take, acquired)
 TSOMON_TRY(spin_trylock, kAcquire, pthread_spinlock_t)
 
 TSOMON_HOOK int pthread_mutex_unlock(pthread_mutex_t* lock) {
+  if (TSOMON_LIKELY(is_plain())) {
+    return real_pthread_mutex_unlock(lock);
+  }
   if (TSOMON_UNLIKELY(explore::active)) {
     return explore::mutex_unlock(lock, TSOMON_PC());
   }
-  if (local.thread == nullptr || !gives_back(lock)) {
+  if (!gives_back(lock)) {
     return real_pthread_mutex_unlock(lock);
   }
   return release(RecordType::kRelease, lock, TSOMON_PC(),
@@ -324,11 +330,11 @@ TSOMON_HOOK int pthread_mutex_unlock(pthread_mutex_t* lock) {
 }
 
 TSOMON_HOOK int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
+  if (TSOMON_LIKELY(is_plain())) {
+    return real_pthread_rwlock_unlock(lock);
+  }
   if (TSOMON_UNLIKELY(explore::active)) {
     return explore::object(explore::Op::kReadWriteUnlock, lock, TSOMON_PC());
-  }
-  if (local.thread == nullptr) {
-    return real_pthread_rwlock_unlock(lock);
   }
   return release(held_for_writing(lock) ? RecordType::kRelease : RecordType::kReleaseShared, lock,
                  TSOMON_PC(), [lock] { return real_pthread_rwlock_unlock(lock); });

@@ -11,6 +11,7 @@
 #include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/lock_name.h"
 #include "monitor/probe/runtime.h"
+#include "monitor/probe/slices.h"
 #include "monitor/probe/symbol_table.h"
 
 extern "C" void tsomon_enter_lock_function();
@@ -45,8 +46,18 @@ struct Inside {
 };
 __thread Inside inside;
 
+constexpr unsigned char kBranchTarget[] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+// A plain function with a twin (assembler/twins.h).
+bool begins_with_entry(uint64_t function) {
+  const auto* at = reinterpret_cast<const unsigned char*>(function);
+  if (std::memcmp(at, kBranchTarget, sizeof kBranchTarget) == 0) {
+    at += sizeof kBranchTarget;
+  }
+  return *at == 0xa9 || *at == 0xe9;
+}
+
 bool write_call(uint64_t entry) {
-  static const unsigned char kBranchTarget[] = {0xf3, 0x0f, 0x1e, 0xfa};
   static const unsigned char kNothing[][kSpace] = {{0x90, 0x90, 0x90, 0x90, 0x90},
                                                    {0x0f, 0x1f, 0x44, 0x00, 0x08},
                                                    {0x0f, 0x1f, 0x44, 0x00, 0x00}};
@@ -97,6 +108,9 @@ void add(const NamedSymbol& symbol) {
   if (std::strncmp(symbol.name, "pthread_", 8) == 0) {
     return;  // the runtime's, which are recorded anyway
   }
+  if (dot == nullptr && begins_with_entry(symbol.address)) {
+    return;  // its twin is what is recorded
+  }
   if (!write_call(symbol.address)) {
     warn(
         "TSOMON_OPTIONS: lock: %s has no room for a call where it begins; compile it with "
@@ -135,6 +149,9 @@ const LockFunction* function_of(uint64_t body) {
 }
 
 void go_on_recording() {
+  if (controlled) {
+    local.off = false;
+  }
   local.thread = inside.thread;
   local.context = inside.context;
   inside.depth = 0;
@@ -207,6 +224,7 @@ TSOMON_FROM_CALL void tsomon_lock_function_begins(uint64_t body, uint64_t lock,
   inside = {1, place, lock, local.thread, local.context};
   local.thread = nullptr;
   local.context = &inactive;
+  local.off = controlled;  // what the function does joins no slice
 }
 
 TSOMON_FROM_CALL void tsomon_lock_function_ends(uint64_t body, uint64_t result,

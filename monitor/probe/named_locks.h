@@ -8,7 +8,8 @@
 // How         The compiler wrappers leave five bytes of nothing where a function begins. There a
 //             call of enter_lock_function() is written, which calls the function proper and
 //             comes back with its result. So it does not matter where the compiler keeps the
-//             argument, nor how the function is left: an exception passes.
+//             argument, nor how the function is left: an exception passes. With --dormant the bytes are in the twin
+//             (assembler/twins.h), so plain code has none.
 // Misses      Functions that were inlined, and copies without their first argument (mark them
 //             noipa, for clang noinline); functions of shared libraries; those that are
 //             left by longjmp, after which the thread's next call of a lock's function mends what

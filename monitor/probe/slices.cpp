@@ -1,13 +1,16 @@
 #include "monitor/probe/slices.h"
 
+#include <cerrno>
 #include <csignal>
 
 #include <ucontext.h>
 
 #include "monitor/probe/before_start.h"
 #include "monitor/probe/chunks.h"
+#include "monitor/probe/guard.h"
 #include "monitor/probe/recorded_threads.h"
 #include "monitor/probe/runtime.h"
+#include "monitor/probe/twins.h"
 
 namespace tsomon::probe {
 
@@ -20,6 +23,22 @@ namespace {
 std::atomic<bool> joining{false};
 std::atomic<bool> closing{false};
 std::atomic<bool> begun{false};  // by the first thread that joined
+
+// Of a slice that begins with the first thread that joins: who switches to all functions.
+enum Armed : uint32_t { kNotArmed, kArmed, kSwitching, kSwitched, kRefused };
+std::atomic<uint32_t> armed{kNotArmed};
+
+// True: it was armed, and is not any more.
+bool switch_to_all() {
+  uint32_t expected = kArmed;
+  if (!armed.compare_exchange_strong(expected, kSwitching)) {
+    return false;
+  }
+  const int error = errno;
+  armed.store(watch_twins(true) ? kSwitched : kRefused);
+  errno = error;
+  return true;
+}
 
 // A handler that was left by a jump ran deeper in the stack than this, or on another one.
 bool in_handler() {
@@ -113,6 +132,10 @@ bool join_slice() {
   if (local.thread != nullptr && !begun.exchange(true)) {
     put_kept_ranges();
   }
+  // By the thread itself: what it calls from here on is seen.
+  if (local.thread != nullptr && armed.load(std::memory_order_relaxed) == kArmed) {
+    switch_to_all();
+  }
   return local.thread != nullptr && local.context != &inactive;
 }
 
@@ -159,6 +182,22 @@ void begin_slice() {
   joining.store(true, std::memory_order_seq_cst);
 }
 
+void arm_slice() { armed.store(kArmed); }
+
+bool disarm_slice(bool watched) {
+  if (!watched) {
+    uint32_t expected = kArmed;
+    armed.compare_exchange_strong(expected, kSwitched);
+  }
+  switch_to_all();
+  for (unsigned tries = 0; armed.load() == kSwitching; ++tries) {
+    let_others_run(tries);
+  }
+  return armed.exchange(kNotArmed) == kSwitched;
+}
+
+bool somebody_takes_part() { return next_number.load(std::memory_order_relaxed) != 0; }
+
 void close_slice() {
   joining.store(false, std::memory_order_seq_cst);
   quick_units = false;
@@ -185,6 +224,7 @@ SliceThreads end_slice() {
 }
 
 void forget_slices() {
+  armed.store(kNotArmed);
   joining.store(false);
   closing.store(false);
 }

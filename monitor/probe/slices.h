@@ -47,6 +47,11 @@ void leave_signal(const HandlerPlace& before);
 
 // On the thread of control.h, in this order.
 void begin_slice();
+// After begin_slice(): all functions are watched once a thread takes part, who sees to that itself. Before anything else
+// is watched disarm_slice(), where `watched` says whether to, if nobody came. False: the kernel refused.
+void arm_slice();
+bool disarm_slice(bool watched);
+bool somebody_takes_part();  // or did
 void close_slice();
 bool units_are_open();  // of threads that take part
 // After everything was written.

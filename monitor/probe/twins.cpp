@@ -1,5 +1,6 @@
 #include "monitor/probe/twins.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -27,14 +28,16 @@ struct Module {
   const int32_t* end = nullptr;
 };
 Module modules[kMostModules];
-std::atomic<bool> watched_now{false};
+TwinChoice chosen;
+std::atomic<uint32_t> choices{0};  // how often one was made; odd: it is being changed
 
 uint64_t entry_of(const int32_t* distance) {
   return reinterpret_cast<uint64_t>(distance) + static_cast<int64_t>(*distance);
 }
 
 // The entries from `entry` on that lie in one page. Returns the first one behind them; nullptr: the kernel refused.
-const int32_t* write_page(int memory, const Module& module, const int32_t* entry, uint8_t byte) {
+const int32_t* write_page(int memory, const Module& module, const int32_t* entry,
+                          const TwinChoice& choice) {
   const uint64_t first = entry_of(entry);
   const uint64_t page = first / kPage;
   uint8_t bytes[kPage];
@@ -47,7 +50,7 @@ const int32_t* write_page(int memory, const Module& module, const int32_t* entry
       size = at + 1;
     }
     if (bytes[at] == kPlain || bytes[at] == kWatched) {
-      bytes[at] = byte;
+      bytes[at] = choice.has(first + at) ? kWatched : kPlain;
     }
   }
   const long written = kernel::call(SYS_pwrite64, memory, reinterpret_cast<long>(bytes),
@@ -69,9 +72,9 @@ bool hold(Module& module) {
   }
 }
 
-bool write_module(int memory, const Module& module, bool watched) {
+bool write_module(int memory, const Module& module, const TwinChoice& choice) {
   for (const int32_t* entry = module.begin; entry != nullptr && entry != module.end;) {
-    entry = write_page(memory, module, entry, watched ? kWatched : kPlain);
+    entry = write_page(memory, module, entry, choice);
     if (entry == nullptr) {
       return false;
     }
@@ -87,13 +90,13 @@ void synchronise() {
 }
 
 // `only`: nullptr: all.
-bool write_modules(const Module* only, bool watched) {
+bool write_modules(const Module* only, const TwinChoice& choice) {
   const uint64_t signals = block_signals();  // a handler might load a library, and wait
   const int memory = kernel::open("/proc/self/mem", O_RDWR | O_CLOEXEC);
   bool written = memory >= 0;
   for (Module& module : modules) {
     if (written && (only == nullptr || only == &module) && hold(module)) {
-      written = write_module(memory, module, watched);
+      written = write_module(memory, module, choice);
       module.state.store(Module::kHere);
     }
   }
@@ -104,10 +107,22 @@ bool write_modules(const Module* only, bool watched) {
   synchronise();
   restore_signals(signals);
   if (!written) {
-    warn("cannot %s functions: /proc/self/mem: %s", watched ? "watch" : "stop watching",
-         std::strerror(error));
+    warn("cannot %s functions: /proc/self/mem: %s",
+         choice.kind == TwinChoice::kNone ? "stop watching" : "watch", std::strerror(error));
   }
   return written;
+}
+
+// What holds, and its number.
+TwinChoice choice_now(uint32_t* number) {
+  for (unsigned tries = 0;; ++tries) {
+    *number = choices.load();
+    const TwinChoice choice = chosen;
+    if (*number % 2 == 0 && choices.load() == *number) {
+      return choice;
+    }
+    let_others_run(tries);
+  }
 }
 
 bool has_twins() {
@@ -121,9 +136,18 @@ bool has_twins() {
 
 }  // namespace
 
-bool watch_twins(bool watched) {
-  watched_now.store(watched);
-  return !has_twins() || write_modules(nullptr, watched);
+bool TwinChoice::has(uint64_t entry) const {
+  if (kind == kNone || kind == kAll) {
+    return kind == kAll;
+  }
+  return std::binary_search(entries, entries + count, entry) == (kind == kOnly);
+}
+
+bool watch_twins(const TwinChoice& choice) {
+  choices.fetch_add(1);
+  chosen = choice;
+  choices.fetch_add(1);
+  return !has_twins() || write_modules(nullptr, choice);
 }
 
 void unwatch_twins_after_fork() {
@@ -131,7 +155,9 @@ void unwatch_twins_after_fork() {
     uint32_t expected = Module::kBeingWritten;
     module.state.compare_exchange_strong(expected, Module::kHere);
   }
-  if (watched_now.load()) {
+  // The thread that was changing it is not here.
+  const bool changing = (choices.fetch_and(~1U) & 1U) != 0;
+  if (changing || chosen.kind != TwinChoice::kNone) {
     watch_twins(false);
   }
 }
@@ -150,9 +176,14 @@ TSOMON_HOOK void tsomon_runtime_twins_here(const int32_t* begin, const int32_t* 
       module.begin = begin;
       module.end = end;
       module.state.store(Module::kHere);
-      for (bool written = false; watched_now.load() != written;) {
-        written = !written;
-        write_modules(&module, written);
+      // Plain is how it comes. Another choice may be made meanwhile: the last one counts.
+      uint32_t number = 0;
+      if (const TwinChoice choice = choice_now(&number); choice.kind != TwinChoice::kNone) {
+        write_modules(&module, choice);
+      }
+      while (choices.load() != number) {
+        const TwinChoice choice = choice_now(&number);
+        write_modules(&module, choice);
       }
       return;
     }

@@ -8,16 +8,34 @@
 //             one byte, so a thread that comes there runs one or the other; membarrier(2) makes sure that
 //             all processors have seen the new one (Intel SDM 3A, 8.1.3, asks for a
 //             serialising instruction, which that is).
-// Cost        A write for each page with functions, at most.
+// Choice      All of them, only those that begin at certain addresses, or all but those: so what is watched of a
+//             program can be what is worth it (monitor/slices/plan.h). What is left out runs as it is, unseen.
+// Cost        A write for each page with functions, at most, and a search in the choice for each function.
 // Misses      A function that runs goes on as what it is until it returns.
 // Errors      watch_twins() says what the kernel refuses. Thread-safety: all of it; a module that goes meanwhile is
 //             such a refusal.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 namespace tsomon::probe {
 
+struct TwinChoice {
+  enum Kind : uint8_t { kNone, kAll, kOnly, kBut };
+  Kind kind = kNone;
+  // The addresses at which functions begin, ascending. They stay until another choice was made.
+  const uint64_t* entries = nullptr;
+  size_t count = 0;
+
+  bool has(uint64_t entry) const;
+};
+
 // From now on, also of modules that are loaded later. False: not all of them, which it has told.
-bool watch_twins(bool watched);
+bool watch_twins(const TwinChoice& choice);
+inline bool watch_twins(bool watched) {
+  return watch_twins(TwinChoice{watched ? TwinChoice::kAll : TwinChoice::kNone});
+}
 // In the child, nothing is watched.
 void unwatch_twins_after_fork();
 

@@ -336,10 +336,10 @@ bool Target::in_system_call(uint32_t thread) const {
   return file.is_open() && ::read(file.get(), &first, 1) == 1 && first >= '0' && first <= '9';
 }
 
-double Target::processor_seconds() const {
+double processor_seconds(pid_t pid) {
   clockid_t clock{};
   timespec time{};
-  if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &time) != 0) {
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &time) != 0) {
     return 0;
   }
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;

@@ -61,6 +61,9 @@ struct Module {
   uint64_t address_of(uint64_t offset) const;
 };
 
+// Of all its threads, ended ones too, in seconds; 0 when it has ended.
+double processor_seconds(pid_t pid);
+
 class Target {
  public:
   static Result<Target> open(pid_t pid);
@@ -75,8 +78,7 @@ class Target {
   // False after exec.
   bool same_program() const;
   bool in_system_call(uint32_t thread) const;  // sleeping in one, not running
-  // Of all threads, in seconds; 0 when it has ended.
-  double processor_seconds() const;
+  double processor_seconds() const { return attach::processor_seconds(pid_); }
   // Code mapped from where it was not before.
   bool mappings_changed() const;
   // A file that the process may load later, as the process would name it: a module without code

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
+#include <ctime>
 #include <thread>
 
 #include <fmt/format.h>
 #include <sys/mman.h>
 
 #include "monitor/process/descriptor.h"
+#include "monitor/process/target.h"
+#include "monitor/slices/slice_look.h"
+#include "monitor/slices/twin_functions.h"
 #include "tso/support/work.h"
 
 namespace tsomon {
@@ -20,9 +23,9 @@ using std::chrono::duration_cast;
 using std::chrono::microseconds;
 
 // True: nobody asked to stop meanwhile.
-bool sleep_for(microseconds time) {
+bool sleep_until(Clock::time_point until) {
   constexpr microseconds kLook{20'000};
-  for (const Clock::time_point until = Clock::now() + time; Clock::now() < until;) {
+  while (Clock::now() < until) {
     if (stop_asked()) {
       return false;
     }
@@ -31,59 +34,210 @@ bool sleep_for(microseconds time) {
   return !stop_asked();
 }
 
-}  // namespace
+microseconds own_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return microseconds(time.tv_sec * 1'000'000 + time.tv_nsec / 1000);
+}
 
-Result<SamplingSummary> watch_slices(
-    const SamplingOptions& options,
-    const std::function<void(uint64_t, microseconds, CheckedProperties&)>& judged) {
-  SamplingSummary summary;
-  std::mt19937_64 random(options.seed);
-  const auto pause = static_cast<double>(options.slice.count()) * (1 / options.share - 1);
-  const Clock::time_point begin = Clock::now();
-  const auto elapsed = [&] { return duration_cast<microseconds>(Clock::now() - begin); };
-  const auto left = [&] { return options.time - elapsed(); };
-  while (!stop_asked() && (options.time.count() == 0 || left().count() > 0)) {
-    const Descriptor file(::memfd_create("tsomon-slice", MFD_CLOEXEC));
-    if (!file.is_open()) {
-      return tl::unexpected<Error>(Error{ErrorKind::kEnvironment,
-                                         "memory for a slice",
-                                         {},
-                                         fmt::format("there is none: {}", std::strerror(errno))});
+microseconds cost_of(uint64_t events) {
+  return microseconds(
+      static_cast<int64_t>(static_cast<double>(events) * kNanosecondsOfEvent / 1000));
+}
+
+microseconds time_of(pid_t pid) {
+  return microseconds(static_cast<int64_t>(attach::processor_seconds(pid) * 1e6));
+}
+
+class Sampler {
+ public:
+  Sampler(const SamplingOptions& options, const std::function<void(const JudgedSlice&)>& judged)
+      : options_(options), judged_(judged), plan_(options.plan) {}
+
+  Result<void> prepare();
+  Result<SamplingSummary> watch();
+
+ private:
+  microseconds elapsed() const { return duration_cast<microseconds>(Clock::now() - begin_); }
+  bool is_over() const {
+    return stop_asked() || (options_.time.count() != 0 && elapsed() >= options_.time);
+  }
+  bool needs_functions() const { return options_.plan.focus || options_.plan.cold; }
+  double rate() const;
+  bool wait_for(const PlannedSlice& slice);
+  Result<bool> watch_one(const PlannedSlice& slice);
+  Result<void> learn_functions(const std::string& file, WatchedSlice* slice);
+
+  const SamplingOptions& options_;
+  const std::function<void(const JudgedSlice&)>& judged_;
+  Plan plan_;
+  std::optional<TwinFunctions> functions_;
+  std::optional<attach::Target> target_;  // where functions are looked for
+  std::vector<uint64_t> first_;           // functions that a slice waits for
+  std::unique_ptr<Trigger> trigger_;
+  SamplingSummary summary_;
+  const Clock::time_point begin_ = Clock::now();
+  microseconds used_before_{0};
+};
+
+Result<void> Sampler::prepare() {
+  used_before_ = time_of(options_.pid);
+  if (needs_functions() ||
+      (options_.trigger && options_.trigger->kind == TriggerName::Kind::kFunction)) {
+    auto target = attach::Target::open(options_.pid);
+    if (!target) {
+      return tl::unexpected<Error>(target.error());
     }
-    const microseconds at = elapsed();
-    const microseconds slice =
-        options.time.count() == 0 ? options.slice : std::min(options.slice, left());
-    const auto end = record_slice(options.pid, options.folder, slice, file.get());
-    if (!end && summary.slices == 0) {
+    target_ = std::move(*target);
+    functions_.emplace(*target_);
+  }
+  if (!options_.trigger) {
+    return {};
+  }
+  if (options_.trigger->kind == TriggerName::Kind::kFunction) {
+    return trigger_functions(*options_.trigger, *functions_).map([&](std::vector<uint64_t>&& all) {
+      first_ = std::move(all);
+    });
+  }
+  return Trigger::open(*options_.trigger, options_.pid).map([&](std::unique_ptr<Trigger>&& one) {
+    trigger_ = std::move(one);
+  });
+}
+
+// Processors that the process keeps busy.
+double Sampler::rate() const {
+  const auto time = static_cast<double>(elapsed().count());
+  const auto used = static_cast<double>((time_of(options_.pid) - used_before_).count());
+  constexpr double kFirst = 10'000;  // before that nobody knows
+  return time < kFirst ? 1 : used / time;
+}
+
+bool Sampler::wait_for(const PlannedSlice& slice) {
+  const Clock::time_point last =
+      options_.time.count() == 0 ? Clock::time_point::max() : begin_ + options_.time;
+  return sleep_until(std::min(begin_ + slice.begin, last)) &&
+         (trigger_ == nullptr || trigger_->wait(last)) && !is_over();
+}
+
+Result<void> Sampler::learn_functions(const std::string& file, WatchedSlice* slice) {
+  if (target_->mappings_changed()) {
+    target_->refresh();
+    functions_.emplace(*target_);
+  }
+  const auto look = look_at_slice(file, options_.labels);
+  if (!look) {
+    return tl::unexpected<Error>(look.error());
+  }
+  size_t without = 0;
+  slice->shown = functions_->entries_of(look->seen, &without);
+  slice->met = functions_->entries_of(look->met, &without);
+  if (without != 0) {
+    // Only another twin leads to a specialised copy: those of the same units, perhaps.
+    slice->met = functions_->entries_of(look->met_units, &without);
+  }
+  return {};
+}
+
+// False: the program has ended.
+Result<bool> Sampler::watch_one(const PlannedSlice& planned) {
+  const Descriptor file(::memfd_create("tsomon-slice", MFD_CLOEXEC));
+  if (!file.is_open()) {
+    return tl::unexpected<Error>(Error{ErrorKind::kEnvironment,
+                                       "memory for a slice",
+                                       {},
+                                       fmt::format("there is none: {}", std::strerror(errno))});
+  }
+  SliceRequest request{options_.pid, options_.folder, planned.time, planned.functions,
+                       planned.most_bytes};
+  if (options_.time.count() != 0) {
+    request.time = std::clamp(options_.time - elapsed(), microseconds(1), planned.time);
+  }
+  if (!first_.empty()) {
+    request.functions = {WatchedFunctions::Which::kFirst, first_};
+    request.patience = options_.time.count() == 0
+                           ? microseconds(0)
+                           : std::max(options_.time - elapsed(), microseconds(1));
+  }
+  const microseconds at = elapsed();
+  const microseconds used = time_of(options_.pid);
+  const auto end = record_slice(request, file.get());
+  if (!end) {
+    if (summary_.slices() == 0) {
       return tl::unexpected<Error>(end.error());
     }
-    if (!end) {
-      summary.ended = end.error().message;
+    summary_.ended = end.error().message;
+    return false;
+  }
+  SamplingSummary::Kind& kind = summary_.kinds[static_cast<size_t>(planned.kind)];
+  ++kind.slices;
+  kind.watched += end->watched;
+  summary_.cut_units += end->cut_units;
+  summary_.without_threads += end->threads == 0 ? 1 : 0;
+  WatchedSlice watched;
+  watched.kind = planned.kind;
+  watched.watched = end->watched;
+  watched.bytes = end->bytes;
+  watched.ended = elapsed();
+  const microseconds most = std::max(time_of(options_.pid) - used, microseconds(0));
+  microseconds cost{0};
+  const microseconds own = own_time();
+  if (end->threads != 0) {
+    const std::string path = fmt::format("/proc/self/fd/{}", file.get());
+    auto checked = check_properties(path, InputFormat::kCapture, options_.questions);
+    if (!checked) {
+      return tl::unexpected<Error>(checked.error());
+    }
+    cost = std::min(most, cost_of(checked->reports.front().events));
+    if (needs_functions()) {
+      if (const auto learnt = learn_functions(path, &watched); !learnt) {
+        return tl::unexpected<Error>(learnt.error());
+      }
+    }
+    const WorkPause outside;  // what was found is told whole
+    judged_({summary_.slices(), planned.kind, at, *checked});
+  }
+  const microseconds judging = own_time() - own;
+  summary_.cost += cost;
+  summary_.judging += judging;
+  watched.cost = cost + judging;
+  plan_.learn(watched);
+  return true;
+}
+
+Result<SamplingSummary> Sampler::watch() {
+  while (!is_over()) {
+    const PlannedSlice planned = plan_.next(rate());
+    if (!wait_for(planned)) {
       break;
     }
-    const Clock::time_point ended = Clock::now();
-    ++summary.slices;
-    summary.watched += end->watched;
-    summary.cut_units += end->cut_units;
-    summary.without_threads += end->threads == 0 ? 1 : 0;
-    if (end->threads != 0) {
-      auto checked = check_properties(fmt::format("/proc/self/fd/{}", file.get()),
-                                      InputFormat::kCapture, options.questions);
-      if (!checked) {
-        return tl::unexpected<Error>(checked.error());
-      }
-      const WorkPause outside;  // what was found is told whole
-      judged(summary.slices, at, *checked);
+    const auto goes_on = watch_one(planned);
+    if (!goes_on) {
+      return tl::unexpected<Error>(goes_on.error());
     }
-    const microseconds gap(
-        static_cast<int64_t>(std::uniform_real_distribution<double>(0, 2 * pause)(random)));
-    const auto judging = duration_cast<microseconds>(Clock::now() - ended);
-    if (pause > 0 && gap > judging && !sleep_for(gap - judging)) {
+    if (!*goes_on) {
       break;
     }
   }
-  summary.elapsed = elapsed();
-  return summary;
+  summary_.elapsed = elapsed();
+  summary_.used = std::max(time_of(options_.pid) - used_before_, microseconds(0));
+  summary_.in_focus = plan_.in_focus();
+  return summary_;
+}
+
+}  // namespace
+
+uint64_t SamplingSummary::slices() const {
+  uint64_t sum = 0;
+  for (const Kind& kind : kinds) {
+    sum += kind.slices;
+  }
+  return sum;
+}
+
+Result<SamplingSummary> watch_slices(const SamplingOptions& options,
+                                     const std::function<void(const JudgedSlice&)>& judged) {
+  Sampler sampler(options, judged);
+  return sampler.prepare().and_then([&] { return sampler.watch(); });
 }
 
 }  // namespace tsomon

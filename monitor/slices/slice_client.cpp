@@ -91,8 +91,24 @@ Result<Descriptor> connect_to(pid_t pid, const std::string& folder) {
   return socket;
 }
 
-bool send_request(const Descriptor& socket, std::chrono::microseconds time, int file) {
-  std::string text = fmt::format("slice {}", time.count());
+const char* word_of(WatchedFunctions::Which which) {
+  return which == WatchedFunctions::Which::kOnly  ? "only"
+         : which == WatchedFunctions::Which::kBut ? "but"
+                                                  : "first";
+}
+
+bool send_request(const Descriptor& socket, const SliceRequest& request, int file) {
+  std::string text = fmt::format("slice {}", request.time.count());
+  if (request.most_bytes != 0) {
+    text += fmt::format(" bytes={}", request.most_bytes);
+  }
+  const WatchedFunctions& functions = request.functions;
+  const size_t count = std::min(functions.entries.size(), WatchedFunctions::kMost);
+  if (functions.which != WatchedFunctions::Which::kAll && count != 0) {
+    text += fmt::format(" {}={}", word_of(functions.which), count);
+    text.push_back('\0');
+    text.append(reinterpret_cast<const char*>(functions.entries.data()), count * sizeof(uint64_t));
+  }
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   iovec part{text.data(), text.size()};
   msghdr message{};
@@ -108,17 +124,19 @@ bool send_request(const Descriptor& socket, std::chrono::microseconds time, int 
   return ::sendmsg(socket.get(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
 }
 
-// Empty: the other side is gone, or says nothing until then.
-std::string answer(const Descriptor& socket, Clock::time_point until, bool* stopped) {
+// Empty: the other side is gone, or says nothing until then. From `ends` on, or once a stop is asked for, the slice is to end.
+std::string answer(const Descriptor& socket, Clock::time_point until, Clock::time_point ends,
+                   bool* stopped) {
   for (;;) {
+    if (!*stopped && (stop_asked() || Clock::now() >= ends)) {
+      *stopped = true;
+      ::shutdown(socket.get(), SHUT_WR);
+      until = until == Clock::time_point::max() ? Clock::now() + kPatience : until;
+    }
     const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
     pollfd state{socket.get(), POLLIN, 0};
     if (left.count() <= 0) {
       return {};
-    }
-    if (!*stopped && stop_asked()) {
-      *stopped = true;
-      ::shutdown(socket.get(), SHUT_WR);  // which ends the slice
     }
     if (::poll(&state, 1, static_cast<int>(std::min(left, kLook).count())) > 0) {
       std::array<char, 512> text{};
@@ -139,25 +157,34 @@ uint64_t field(std::string_view text, std::string_view name) {
 
 }  // namespace
 
-Result<SliceEnd> record_slice(pid_t pid, const std::string& folder, std::chrono::microseconds time,
-                              int file) {
-  auto socket = connect_to(pid, folder);
+bool can_be_asked(pid_t pid, const std::string& folder) {
+  return connect_to(pid, folder).has_value();
+}
+
+Result<SliceEnd> record_slice(const SliceRequest& request, int file) {
+  const pid_t pid = request.pid;
+  auto socket = connect_to(pid, request.folder);
   if (!socket) {
     return tl::unexpected<Error>(socket.error());
   }
-  if (!send_request(*socket, time, file)) {
+  if (!send_request(*socket, request, file)) {
     return problem(pid, fmt::format("cannot be asked: {}", std::strerror(errno)));
   }
   // Units that are open get some time, and the clocks are compared.
-  const auto grace = std::min<std::chrono::microseconds>(time, std::chrono::seconds(1));
+  const auto grace = std::min<std::chrono::microseconds>(request.time, std::chrono::seconds(1));
   bool stopped = false;
+  Clock::time_point ends = Clock::time_point::max();
   for (Clock::time_point until = Clock::now() + kPatience;;) {
-    const std::string said = answer(*socket, until, &stopped);
-    if (said == "begun") {
-      until = Clock::now() + time + grace + kPatience;
+    const std::string said = answer(*socket, until, ends, &stopped);
+    if (said == "armed") {
+      until = Clock::time_point::max();
+      ends = request.patience.count() == 0 ? ends : Clock::now() + request.patience;
+    } else if (said == "begun") {
+      ends = Clock::time_point::max();
+      until = Clock::now() + request.time + grace + kPatience;
     } else if (said.rfind("ended ", 0) == 0) {
       return SliceEnd{std::chrono::microseconds(field(said, "watched=")), field(said, "threads="),
-                      field(said, "cut=")};
+                      field(said, "cut="), field(said, "bytes=")};
     } else if (said.rfind("error ", 0) == 0) {
       return problem(pid, printable(said.substr(sizeof "error " - 1)));
     } else {

@@ -4,13 +4,15 @@
 // Whose       The socket's owner is asked of the kernel: a process that has taken another one's name gets no file.
 // Errors      kUnreadable: no such process. kEnvironment: it does not answer, refuses, or ended meanwhile; the message says what
 //             to do. The file then holds what was recorded until that moment, or nothing.
-// Waiting     For the slice, and two seconds more; a stop (tso/support/work.h) ends the slice, and is answered as its end.
+// Waiting     For the slice, and two seconds more; a stop (tso/support/work.h) ends the slice, and is answered as its end. For
+//             the first call of a function that begins it: until it comes, or a stop.
 // Thread-safety: none.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -18,14 +20,40 @@
 
 namespace tsomon {
 
+// Which functions are watched; of all those that have twins (monitor/slices/twin_functions.h).
+struct WatchedFunctions {
+  enum class Which {
+    kAll,
+    kOnly,   // these
+    kBut,    // all but these
+    kFirst,  // these until a thread has called one, and then all: so the slice begins
+  };
+  static constexpr size_t kMost = 16384;  // entries; what is more is left out
+
+  Which which = Which::kAll;
+  std::vector<uint64_t> entries;  // addresses in the process; at least one of kOnly and kFirst
+};
+
+struct SliceRequest {
+  pid_t pid = 0;
+  std::string folder;  // where the socket is; empty: its abstract name
+  std::chrono::microseconds time{0};
+  WatchedFunctions functions;
+  uint64_t most_bytes = 0;  // of records, from which on it ends before its time; 0: as they come
+  std::chrono::microseconds patience{0};  // with kFirst: how long to wait for it; 0: until a stop
+};
+
 struct SliceEnd {
   std::chrono::microseconds watched{0};
   uint64_t threads = 0;    // that took part
   uint64_t cut_units = 0;  // that were open when it ended
+  uint64_t bytes = 0;      // of records
 };
 
-// `folder`: where the socket is; empty: its abstract name. `file`: an empty regular file, open for writing.
-Result<SliceEnd> record_slice(pid_t pid, const std::string& folder, std::chrono::microseconds time,
-                              int file);
+// Whether it would answer now.
+bool can_be_asked(pid_t pid, const std::string& folder);
+
+// `file`: an empty regular file, open for writing.
+Result<SliceEnd> record_slice(const SliceRequest& request, int file);
 
 }  // namespace tsomon

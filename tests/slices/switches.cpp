@@ -13,13 +13,14 @@ int main(int argc, char** argv) {
   if (argc != 4) {
     return 2;
   }
-  const auto pid = static_cast<pid_t>(std::atoi(argv[1]));
+  tsomon::SliceRequest request;
+  request.pid = static_cast<pid_t>(std::atoi(argv[1]));
+  request.time = std::chrono::microseconds(std::atol(argv[3]));
   const long count = std::atol(argv[2]);
   long with_threads = 0;
   for (long i = 0; i < count; ++i) {
     const tsomon::Descriptor file(::memfd_create("slice", MFD_CLOEXEC));
-    const auto end =
-        tsomon::record_slice(pid, "", std::chrono::microseconds(std::atol(argv[3])), file.get());
+    const auto end = tsomon::record_slice(request, file.get());
     if (!end) {
       fmt::print("slice {}: {}\n", i, end.error().to_string());
       return 1;

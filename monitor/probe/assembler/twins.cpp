@@ -92,7 +92,7 @@ class Twins {
         in_function_ = true;
         in_twin_ = is_twin(label);
         const std::string twin = std::string(label) + std::string(kSuffix);
-        waiting_ = functions_.count(twin) != 0 ? label : std::string_view();
+        waiting_ = in_twin_ || functions_.count(twin) != 0 ? label : std::string_view();
       } else if (begins_body(label)) {
         put_entry();
       }
@@ -119,6 +119,11 @@ class Twins {
 
   void put_entry() {
     if (waiting_.empty()) {
+      return;
+    }
+    if (in_twin_) {
+      waiting_ = {};
+      result_ += "\t.byte 0x0f, 0x1f, 0x44, 0, 0\n";  // nothing
       return;
     }
     const std::string name(waiting_);

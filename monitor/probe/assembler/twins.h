@@ -9,6 +9,7 @@
 //             - the place of that byte goes into the section tsomon_twins, as its distance, 32 bits;
 //               sections of functions that the linker drops go with them;
 //             - each module tells the runtime where its section is when it is loaded, and when it goes;
+//             - NAME.tsomon begins with five bytes of nothing, for a call that the option lock= writes there (named_locks.h);
 //             - in a twin, calls of the C library that the runtime is to see (tools/tsomon-wrapped) go to its
 //               __wrap_NAME, and calls of twins whose plain function is here go to that: it
 //               leads back to the twin while the program is watched, and to plain code when it is not;

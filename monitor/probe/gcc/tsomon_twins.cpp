@@ -143,12 +143,17 @@ class Twins : public simple_ipa_opt_pass {
 
  private:
   static cgraph_node* make_twin(cgraph_node* node) {
+    // noclone, which noipa implies, is about copies that the optimiser makes: the twin has it itself.
+    const tree attributes = DECL_ATTRIBUTES(node->decl);
+    DECL_ATTRIBUTES(node->decl) = remove_attribute("noclone", copy_list(attributes));
     cgraph_node* const twin = node->create_version_clone_with_body(vNULL, nullptr, nullptr, nullptr,
                                                                    nullptr, "tsomon", NULL_TREE);
+    DECL_ATTRIBUTES(node->decl) = attributes;
     if (twin == nullptr) {
       return nullptr;
     }
     const tree function = twin->decl;
+    DECL_ATTRIBUTES(function) = copy_list(attributes);
     const tree name = get_identifier((name_of(node) + std::string(kSuffix)).c_str());
     symtab->change_decl_assembler_name(function, name);
     DECL_FUNCTION_SPECIFIC_OPTIMIZATION(function) = optimization_of_twin(node->decl);

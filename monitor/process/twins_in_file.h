@@ -19,8 +19,15 @@ struct WithoutTwin {
   std::string why;
 };
 
+struct TwinFunction {
+  uint64_t entry = 0;  // where it begins, and the byte is that decides
+  uint64_t twin = 0;   // where its instrumented version begins
+};
+
 struct TwinsInFile {
   uint64_t twins = 0;  // 0: it was not built with --dormant
+  std::vector<TwinFunction>
+      functions;  // addresses as the file counts them; none of what is not linked yet
   std::vector<WithoutTwin> without;
 };
 

@@ -1,10 +1,11 @@
-#include "monitor/doctor/twins_in_file.h"
+#include "monitor/process/twins_in_file.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include <cxxabi.h>
@@ -36,6 +37,50 @@ void read_without(std::string_view text, std::vector<WithoutTwin>* without) {
   }
 }
 
+// The 32 bits that a file has for an address.
+std::optional<int32_t> word_at(Elf* elf, uint64_t address) {
+  size_t count = 0;
+  size_t size = 0;
+  const char* const bytes = elf_rawfile(elf, &size);
+  if (bytes == nullptr || elf_getphdrnum(elf, &count) != 0) {
+    return std::nullopt;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Phdr segment;
+    if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr || segment.p_type != PT_LOAD ||
+        address < segment.p_vaddr || address - segment.p_vaddr >= segment.p_filesz) {
+      continue;
+    }
+    const uint64_t within = address - segment.p_vaddr;
+    int32_t word = 0;
+    if (segment.p_filesz - within < sizeof word || segment.p_offset > size ||
+        size - segment.p_offset < within + sizeof word) {
+      return std::nullopt;
+    }
+    std::memcpy(&word, bytes + segment.p_offset + within, sizeof word);
+    return word;
+  }
+  return std::nullopt;
+}
+
+// monitor/probe/assembler/twins.h says what the section has, and what an entry looks like.
+void read_functions(Elf* elf, Elf_Scn* section, uint64_t address,
+                    std::vector<TwinFunction>* functions) {
+  constexpr uint64_t kEntry = 5;  // bytes; the last four are the distance from behind them
+  const Elf_Data* const data = elf_getdata(section, nullptr);
+  if (data == nullptr || data->d_buf == nullptr) {
+    return;
+  }
+  for (size_t at = 0; at + sizeof(int32_t) <= data->d_size; at += sizeof(int32_t)) {
+    int32_t distance = 0;
+    std::memcpy(&distance, static_cast<const char*>(data->d_buf) + at, sizeof distance);
+    const uint64_t entry = address + at + static_cast<uint64_t>(static_cast<int64_t>(distance));
+    if (const auto twin = word_at(elf, entry + 1)) {
+      functions->push_back({entry, entry + kEntry + static_cast<uint64_t>(int64_t{*twin})});
+    }
+  }
+}
+
 }  // namespace
 
 Result<TwinsInFile> twins_in_file(const std::string& path) {
@@ -62,6 +107,9 @@ Result<TwinsInFile> twins_in_file(const std::string& path) {
     }
     if (std::strcmp(name, "tsomon_twins") == 0) {
       result.twins += header.sh_size / sizeof(int32_t);
+      if (header.sh_addr != 0) {
+        read_functions(elf.get(), section, header.sh_addr, &result.functions);
+      }
     } else if (std::strcmp(name, ".tsomon.no_twin") == 0) {
       if (const Elf_Data* const data = elf_getdata(section, nullptr);
           data != nullptr && data->d_buf != nullptr) {

@@ -1,0 +1,143 @@
+#include "monitor/slices/plan.h"
+
+#include <algorithm>
+
+namespace tsomon {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr double kNew = 0.25;           // weight of the last slice in what slices cost
+constexpr uint64_t kLeastBytes = 4096;  // that a slice of kCold may record
+
+double count(microseconds time) { return static_cast<double>(time.count()); }
+
+}  // namespace
+
+const char* name_of(SliceKind kind) {
+  return kind == SliceKind::kAll ? "all" : kind == SliceKind::kFocus ? "focus" : "cold";
+}
+
+Plan::Plan(const PlanOptions& options) : options_(options), random_(options.seed) {
+  const bool others = options.focus || options.cold;
+  of(SliceKind::kAll).part = others ? 0.5 : 1;
+  const double rest = options.focus && options.cold ? 0.25 : 0.5;
+  of(SliceKind::kFocus).part = options.focus ? rest : 0;
+  of(SliceKind::kCold).part = options.cold ? rest : 0;
+}
+
+bool Plan::has_use(SliceKind kind) const {
+  return of(kind).part > 0 &&
+         (kind == SliceKind::kAll ||
+          (of(SliceKind::kAll).cost > 0 && (kind == SliceKind::kCold || !heat_.empty())));
+}
+
+// A slice of everything costs the share of time that it is; the others what they cost beside that.
+double Plan::mean_gap(const Kind& kind, double rate) const {
+  const double length = count(options_.slice);
+  const double of_all = of(SliceKind::kAll).cost > 0 ? of(SliceKind::kAll).cost : length;
+  const double cost = kind.cost > 0 ? kind.cost : of_all;
+  double budget = of_all / length * options_.share;  // for each microsecond
+  const bool bounded = options_.max_overhead > 0;
+  if (bounded) {
+    budget = std::min(budget, options_.max_overhead * std::max(rate, 0.01));
+  }
+  if (!bounded && options_.share >= 1) {
+    return 0;
+  }
+  return std::max(0.0, cost / (kind.part * budget) - (kind.cost > 0 ? kind.length : length));
+}
+
+PlannedSlice Plan::next(double rate) {
+  SliceKind earliest = SliceKind::kAll;
+  for (size_t i = 0; i < kSliceKinds; ++i) {
+    const auto which = static_cast<SliceKind>(i);
+    Kind& kind = of(which);
+    if (!has_use(which)) {
+      continue;
+    }
+    if (!kind.scheduled) {
+      const double mean = which == SliceKind::kAll && kind.cost == 0 ? 0 : mean_gap(kind, rate);
+      const double gap = std::uniform_real_distribution<double>(0, 2 * mean)(random_);
+      kind.due = now_ + microseconds(static_cast<int64_t>(gap));
+      kind.scheduled = true;
+    }
+    if (kind.due < of(earliest).due) {
+      earliest = which;
+    }
+  }
+  PlannedSlice slice;
+  slice.kind = earliest;
+  slice.begin = of(earliest).due;
+  slice.time = options_.slice;
+  if (earliest == SliceKind::kFocus) {
+    slice.functions.which = WatchedFunctions::Which::kOnly;
+    for (const auto& [entry, heat] : heat_) {
+      slice.functions.entries.push_back(entry);
+    }
+  } else if (earliest == SliceKind::kCold) {
+    slice.time *= kLonger;
+    slice.most_bytes = std::max(static_cast<uint64_t>(bytes_), kLeastBytes);
+    slice.functions.which = WatchedFunctions::Which::kBut;
+    for (const auto& [entry, rest] : rests_) {
+      if (rest.until > cold_slices_) {
+        slice.functions.entries.push_back(entry);
+      }
+    }
+  }
+  return slice;
+}
+
+void Plan::learn(const WatchedSlice& slice) {
+  now_ = std::max(now_, slice.ended);
+  Kind& kind = of(slice.kind);
+  kind.scheduled = false;
+  const double cost = std::max(1.0, count(slice.cost));
+  kind.length = kind.cost == 0 ? count(slice.watched)
+                               : kind.length * (1 - kNew) + count(slice.watched) * kNew;
+  kind.cost = kind.cost == 0 ? cost : kind.cost * (1 - kNew) + cost * kNew;
+  if (slice.kind == SliceKind::kAll) {
+    const auto bytes = static_cast<double>(slice.bytes);
+    bytes_ = bytes_ == 0 ? bytes : bytes_ * (1 - kNew) + bytes * kNew;
+  }
+  learn_heat(slice);
+  learn_rest(slice);
+}
+
+void Plan::learn_heat(const WatchedSlice& slice) {
+  if (slice.kind == SliceKind::kAll) {
+    for (auto& [entry, heat] : heat_) {
+      heat /= 2;
+    }
+    std::erase_if(heat_, [](const auto& function) { return function.second < kKept; });
+  }
+  for (const uint64_t entry : slice.met) {
+    if (options_.focus) {
+      heat_[entry] = 1;
+    }
+  }
+}
+
+void Plan::learn_rest(const WatchedSlice& slice) {
+  if (!options_.cold) {
+    return;
+  }
+  const bool was_cold = slice.kind == SliceKind::kCold;
+  cold_slices_ += was_cold ? 1 : 0;
+  for (auto& [entry, rest] : rests_) {
+    const bool shown = std::binary_search(slice.shown.begin(), slice.shown.end(), entry);
+    if (was_cold && !shown && rest.until < cold_slices_) {
+      rest.length = std::max(rest.length / 2, 1U);
+    }
+  }
+  for (const uint64_t entry : slice.shown) {
+    const auto [found, is_new] = rests_.try_emplace(entry);
+    Rest& rest = found->second;
+    if (!is_new && rest.until <= cold_slices_) {
+      rest.length = std::min(rest.length * 2, kMostRest);
+    }
+    rest.until = cold_slices_ + rest.length;
+  }
+}
+
+}  // namespace tsomon
