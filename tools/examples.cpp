@@ -33,7 +33,9 @@ std::string_view examples_of(std::string_view command) {
       Entry{"generate", "  tsomon generate --events 1000000 | tsomon check -"},
       Entry{"litmus", "  tsomon litmus SB.litmus"},
       Entry{"man", "  tsomon man check | man -l -"},
-      Entry{"monitor", "  tsomon monitor --config tsomon.toml --check-config"},
+      Entry{"monitor",
+            "  tsomon monitor --config tsomon.toml --check-config\n"
+            "  tsomon monitor --config tsomon.toml --output json >> findings.json"},
       Entry{"pack",
             "  tsomon pack run.tsomon                        # writes run.tsomon.pack\n"
             "  tsomon pack -o - run.tsomon | ssh desk tsomon check -"},

@@ -301,6 +301,11 @@ TargetConfig read_target(ConfigTable table) {
     table.wrong(*command, "command", "the program and its arguments");
   }
   table.text("control", &target.control);
+  if (const toml::node* const control = table.node("control");
+      control != nullptr && !target.control.empty() &&
+      (target.control.front() != '/' || target.control.find(':') != std::string::npos)) {
+    table.wrong(*control, "control", "an absolute path of a folder, without ':'");
+  }
   read_properties(&table, &target.properties);
   table.share("sample", &target.sample);
   table.share("max_overhead", &target.max_overhead);

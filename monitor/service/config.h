@@ -1,4 +1,4 @@
-// What `tsomon monitor` is told in its configuration file.
+// What `tsomon monitor` is told in its configuration file (docs/guide/monitor.md lists the keys).
 //
 // Form        TOML, read with toml++. A table [service], and a [[target]] for each program that is watched.
 // Errors      All of them, in the order of the file: unknown keys, wrong types, values out of range, keys that are

@@ -526,6 +526,9 @@ Result<bool> Store::evict_one() {
 Result<std::vector<KeptFinding>> Store::select(std::string_view fingerprint) {
   std::vector<KeptFinding> kept;
   std::vector<int64_t> numbers;
+  if (!database_) {
+    return store_error(ErrorKind::kDamaged, database_file(), "became damaged");
+  }
   auto done = database_->run(
       "SELECT number, fingerprint, property, definite, count, slices, first_seen, last_seen, "
       "summary, json FROM findings WHERE ?1 = '' OR substr(fingerprint, 1, length(?1)) = ?1 "

@@ -111,6 +111,10 @@ TEST_CASE("each mistake has its place, what was expected and what was found") {
   CHECK(
       error_of("control = \"\"") ==
       "t.toml:5:11: target.control: expected a string that is not empty and has no NUL, found ''");
+  CHECK(error_of("control = \"/a:b\"") ==
+        "t.toml:5:11: target.control: expected an absolute path of a folder, without ':', found "
+        "'/a:b'");
+  CHECK(error_of("control = \"a\"").ends_with("found 'a'"));
   CHECK(error_of("suppressions = \"one\"").ends_with("expected an array of strings, found 'one'"));
   CHECK(error_of("suppressions = [\"one\", 2]").starts_with("t.toml:5:24: "));
   CHECK(error_of("samples = 0.5").starts_with("t.toml:5:1: target: expected one of "));

@@ -313,7 +313,7 @@ TEST_CASE("damaged at random places: opened, or set aside and begun again, with 
   }
   std::mt19937_64 random(7);
   int set_aside = 0;
-  const int kRounds = rounds(100, 2000);
+  const int kRounds = rounds(50, 400);
   for (int round = 0; round < kRounds; ++round) {
     const std::string folder = place.write("x", "") + ".damaged";
     fs::remove_all(folder);
