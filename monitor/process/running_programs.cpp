@@ -75,13 +75,13 @@ std::vector<pid_t> processes_running(const std::string& pattern) {
   const bool whole = pattern.find('/') != std::string::npos;
   std::vector<std::tuple<uint64_t, pid_t>> found;
   for (const pid_t pid : all_processes()) {
-    if (pid == ::getpid() || !is_ours(pid)) {
-      continue;
-    }
     std::string name = program_of(pid);
     name.erase(0, whole ? 0 : name.rfind('/') + 1);
-    if (const uint64_t start = start_of(pid);
-        start != 0 && !name.empty() && ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0) {
+    if (name.empty() || ::fnmatch(pattern.c_str(), name.c_str(), 0) != 0 || pid == ::getpid() ||
+        !is_ours(pid)) {
+      continue;
+    }
+    if (const uint64_t start = start_of(pid); start != 0) {
       found.emplace_back(start, pid);
     }
   }

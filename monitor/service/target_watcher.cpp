@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLookForIt{500};
+constexpr milliseconds kLookForIt{1000};
 constexpr milliseconds kFirstPause{200};
 constexpr milliseconds kLongestPause{30'000};
 
@@ -131,7 +131,10 @@ void TargetWatcher::work() {
       if (const auto pid = next_process()) {
         watch(*pid);
       } else if (!over_) {
-        wait_a_moment(kLookForIt);
+        const bool soon = std::any_of(refused_.begin(), refused_.end(), [](const auto& each) {
+          return each.second.pause < kLookForIt;
+        });
+        wait_a_moment(soon ? kFirstPause : kLookForIt);
       }
     }
     started_.reset();
@@ -144,14 +147,19 @@ void TargetWatcher::work() {
   over_ = true;
 }
 
-// False: a stop.
-bool TargetWatcher::wait_a_moment(milliseconds time) {
-  constexpr milliseconds kLook{20};
-  for (const auto until = Clock::now() + time; Clock::now() < until && !stop_.asked();) {
-    sign_of_life();
-    std::this_thread::sleep_for(kLook);
+void TargetWatcher::ask_to_stop() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stop_.ask();
   }
-  return !stop_.asked();
+  stopped_.notify_all();
+}
+
+// Or until a stop.
+void TargetWatcher::wait_a_moment(milliseconds time) {
+  sign_of_life();
+  std::unique_lock<std::mutex> lock(mutex_);
+  stopped_.wait_for(lock, time, [this] { return stop_.asked(); });
 }
 
 std::optional<pid_t> TargetWatcher::next_process() {

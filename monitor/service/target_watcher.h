@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -86,7 +87,7 @@ class TargetWatcher {
   TargetWatcher& operator=(const TargetWatcher&) = delete;
   ~TargetWatcher();  // asks to stop, and waits
 
-  void ask_to_stop() { stop_.ask(); }
+  void ask_to_stop();
   void wait();  // for its end; before the destructor, by the same thread
   bool is_over() const { return over_; }
   bool is_watching() const { return watching_; }
@@ -97,7 +98,7 @@ class TargetWatcher {
 
  private:
   void work();
-  bool wait_a_moment(std::chrono::milliseconds time);
+  void wait_a_moment(std::chrono::milliseconds time);
   void sign_of_life() { sign_ = Clock::now().time_since_epoch().count(); }
   std::optional<pid_t> next_process();
   void watch(pid_t pid);
@@ -122,8 +123,9 @@ class TargetWatcher {
   std::atomic<bool> watching_{false};
   std::atomic<Clock::rep> sign_{0};
   mutable std::mutex mutex_;  // of what follows
-  TargetCounters counters_;   // without those of
-  SamplingSummary current_;   // ... the process that is watched
+  std::condition_variable stopped_;
+  TargetCounters counters_;  // without those of
+  SamplingSummary current_;  // ... the process that is watched
 
   // Of the thread.
   uint64_t pid_began_ = 0;  // of a target by its number

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -300,6 +301,69 @@ TEST_CASE("nothing that was acknowledged is lost, whenever the writer is killed"
       acknowledged[i] = counts[i];  // one may have been added and not acknowledged
     }
   }
+}
+
+// Files may not grow any more, as on a full disk.
+TEST_CASE("on a full disk what was acknowledged stays, and it goes on when there is room again") {
+  const testing::Folder place;
+  const std::string folder = place.write("x", "") + ".store";
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  const pid_t writer = ::fork();
+  REQUIRE(writer >= 0);
+  if (writer == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    rlimit room{};
+    ::getrlimit(RLIMIT_FSIZE, &room);
+    const rlim_t before = room.rlim_cur;
+    auto store = Store::keep(folder, kRoom);
+    const Descriptor small = slice_of(10'000);
+    const Descriptor large = slice_of(1'000'000);
+    bool without_slice = false;
+    bool refused = false;
+    room.rlim_cur = 400'000;
+    ::setrlimit(RLIMIT_FSIZE, &room);
+    for (uint64_t i = 0; store && i < 200; ++i) {
+      SeenFinding one = finding(i);
+      one.json = std::string(20'000, 'j');
+      const auto added = (*store)->add(kPlace, static_cast<int64_t>(i), {one},
+                                       i % 2 == 0 ? small.get() : large.get());
+      const auto number = static_cast<uint8_t>(i);
+      if (added) {
+        without_slice = without_slice || added->problem.find("not kept") != std::string::npos;
+        (void)!::write(ends[1], &number, 1);
+      } else {
+        refused = true;
+        if (added.error().kind != ErrorKind::kEnvironment) {
+          ::_exit(2);
+        }
+      }
+    }
+    room.rlim_cur = before;
+    ::setrlimit(RLIMIT_FSIZE, &room);
+    const bool again = store && (*store)->add(kPlace, 1, {finding(999)}, -1);
+    ::_exit(without_slice && refused && again ? 0 : 3);
+  }
+  ::close(ends[1]);
+  std::set<std::string> acknowledged = {finding(999).fingerprint};
+  for (uint8_t number = 0; ::read(ends[0], &number, 1) == 1;) {
+    acknowledged.insert(finding(number).fingerprint);
+  }
+  ::close(ends[0]);
+  int status = 0;
+  REQUIRE(::waitpid(writer, &status, 0) == writer);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  const auto store = kept(folder);
+  check_whole(*store, folder);
+  CHECK(acknowledged.size() > 5);
+  const auto all = store->findings();
+  REQUIRE(all);
+  CHECK(all->size() >= acknowledged.size());
+  for (const KeptFinding& each : *all) {
+    acknowledged.erase(each.fingerprint);
+  }
+  CHECK(acknowledged.empty());
 }
 
 TEST_CASE("damaged at random places: opened, or set aside and begun again, with the slices") {
