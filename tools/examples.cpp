@@ -27,9 +27,15 @@ std::string_view examples_of(std::string_view command) {
       Entry{"explore",
             "  tsomon explore -- ./small_client\n"
             "  tsomon explore --model sc -- ./small_client    # without store buffers"},
+      Entry{"findings",
+            "  tsomon findings --store /var/lib/tsomon\n"
+            "  tsomon findings --store /var/lib/tsomon show 1f3a"},
       Entry{"generate", "  tsomon generate --events 1000000 | tsomon check -"},
       Entry{"litmus", "  tsomon litmus SB.litmus"},
       Entry{"man", "  tsomon man check | man -l -"},
+      Entry{"monitor",
+            "  tsomon monitor --config tsomon.toml --check-config\n"
+            "  tsomon monitor --config tsomon.toml --output json >> findings.json"},
       Entry{"pack",
             "  tsomon pack run.tsomon                        # writes run.tsomon.pack\n"
             "  tsomon pack -o - run.tsomon | ssh desk tsomon check -"},

@@ -1,10 +1,11 @@
 #include "tools/number_option.h"
 
 #include <cmath>
-#include <map>
 #include <string>
 
 #include <fmt/format.h>
+
+#include "tso/support/quantity.h"
 
 namespace tsomon {
 
@@ -20,25 +21,16 @@ CLI::Validator positive_number() {
 
 void add_duration(CLI::App& command, const std::string& name, std::chrono::microseconds& time,
                   const std::string& text) {
-  const std::map<std::string, double> units = {
-      {"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 60e6}, {"h", 3600e6}};
-  const CLI::callback_t read = [&time, units](const CLI::results_t& given) {
-    double value = 0;
-    const size_t end = given[0].find_first_not_of("0123456789.");
-    const auto unit = units.find(end == std::string::npos ? "s" : given[0].substr(end));
-    constexpr double kMost = 1e13;
-    if (unit == units.end() || !CLI::detail::lexical_cast(given[0].substr(0, end), value) ||
-        !(value * unit->second >= 1) || value * unit->second > kMost) {
-      return false;
-    }
-    time = std::chrono::microseconds(static_cast<int64_t>(value * unit->second));
-    return true;
+  const CLI::callback_t read = [&time](const CLI::results_t& given) {
+    const auto value = parse_duration(given[0]);
+    time = value.value_or(time);
+    return value.has_value();
   };
   command.add_option(name, read, text)
       ->type_name("TIME")
       ->check(CLI::Validator(
-          [read](const std::string& given) {
-            return read({given})
+          [](const std::string& given) {
+            return parse_duration(given)
                        ? std::string()
                        : fmt::format("expected a time as 50ms, 2s or 1m, found {}", given);
           },

@@ -25,6 +25,7 @@
 #include "tools/slice_report.h"
 #include "tools/stop_signals.h"
 #include "tools/watch_report.h"
+#include "tso/support/quantity.h"
 
 namespace tsomon {
 namespace {
@@ -75,19 +76,9 @@ RunOptions run_options(const RunArguments& options) {
   return result;
 }
 
-// "1%" or "0.01". 0: neither.
-double share_of(const std::string& text) {
-  double share = 0;
-  const bool percent = text.ends_with('%');
-  const bool read =
-      CLI::detail::lexical_cast(text.substr(0, text.size() - (percent ? 1 : 0)), share);
-  share /= percent ? 100 : 1;
-  return read && share > 0 && share <= 1 ? share : 0;
-}
-
 CLI::Validator is_share() {
   return {[](const std::string& text) {
-            return share_of(text) > 0
+            return parse_share(text)
                        ? std::string()
                        : fmt::format("expected a share as 1% or 0.01, found {}", text);
           },
@@ -96,8 +87,8 @@ CLI::Validator is_share() {
 
 int run_sampling(const RunArguments& options, FindingFilter& filter, const ReportOutput& output) {
   SamplingOptions asked = options.sampling;
-  asked.plan.share = share_of(options.share);
-  asked.plan.max_overhead = options.overhead.empty() ? 0 : share_of(options.overhead);
+  asked.plan.share = *parse_share(options.share);
+  asked.plan.max_overhead = options.overhead.empty() ? 0 : *parse_share(options.overhead);
   asked.plan.seed = static_cast<uint64_t>(::getpid());
   if (!options.trigger.empty()) {
     asked.trigger = *parse_trigger(options.trigger);

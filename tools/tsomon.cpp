@@ -137,9 +137,11 @@ int run(int argc, char** argv) {
   tsomon::add_doctor_command(app, exit_status);
   tsomon::add_explain_command(app, exit_status);
   tsomon::add_explore_command(app, exit_status);
+  tsomon::add_findings_command(app, exit_status);
   tsomon::add_generate_command(app, exit_status);
   tsomon::add_litmus_command(app, exit_status);
   tsomon::add_man_command(app, exit_status);
+  tsomon::add_monitor_command(app, exit_status);
   tsomon::add_pack_command(app, exit_status);
   tsomon::add_predict_command(app, exit_status);
   tsomon::add_record_command(app, exit_status);

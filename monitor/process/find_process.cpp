@@ -6,12 +6,13 @@
 #include <fstream>
 #include <iterator>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include "monitor/process/running_programs.h"
 
 namespace tsomon::attach {
 namespace {
@@ -23,21 +24,14 @@ bool is_number(std::string_view text, pid_t& number) {
   return !text.empty() && parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
 }
 
-bool is_called(const fs::path& process, const std::string& name) {
+bool is_called(pid_t pid, const std::string& name) {
   std::string comm;
-  std::ifstream file(process / "comm");
+  std::ifstream file(fmt::format("/proc/{}/comm", pid));
   std::getline(file, comm);
   if (comm == name) {
     return true;
   }
-  std::error_code ignored;
-  std::string program = fs::read_symlink(process / "exe", ignored).filename().string();
-  constexpr std::string_view kDeleted = " (deleted)";
-  if (program.size() > kDeleted.size() &&
-      program.compare(program.size() - kDeleted.size(), kDeleted.size(), kDeleted) == 0) {
-    program.resize(program.size() - kDeleted.size());
-  }
-  return program == name;
+  return fs::path(program_of(pid)).filename().string() == name;
 }
 
 // Printable, and not long.
@@ -74,11 +68,9 @@ Result<pid_t> find_process(const std::string& name) {
     return number;
   }
   std::vector<pid_t> found;
-  std::error_code error;
-  for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
-    if (is_number(at->path().filename().string(), number) && number != ::getpid() &&
-        is_called(at->path(), name)) {
-      found.push_back(number);
+  for (const pid_t pid : all_processes()) {
+    if (pid != ::getpid() && is_called(pid, name)) {
+      found.push_back(pid);
     }
   }
   if (found.empty()) {

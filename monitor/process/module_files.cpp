@@ -264,6 +264,11 @@ ModuleFiles find_module_files(const capture::Module& module, const FileSearch& s
   return files;
 }
 
+std::string build_id_of_file(const std::string& file) {
+  const auto read = read_code_file(file);
+  return read ? read->build_id : std::string();
+}
+
 std::string build_id_text(std::string_view build_id) {
   std::string text;
   for (const char byte : build_id) {

@@ -38,6 +38,8 @@ struct ModuleFiles {
 };
 ModuleFiles find_module_files(const capture::Module& module, const FileSearch& search);
 
+// Raw bytes, of the file itself; empty: it has none, or is no ELF file.
+std::string build_id_of_file(const std::string& file);
 // In hexadecimal; "none".
 std::string build_id_text(std::string_view build_id);
 

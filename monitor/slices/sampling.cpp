@@ -22,18 +22,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::duration_cast;
 using std::chrono::microseconds;
 
-// True: nobody asked to stop meanwhile.
-bool sleep_until(Clock::time_point until) {
-  constexpr microseconds kLook{20'000};
-  while (Clock::now() < until) {
-    if (stop_asked()) {
-      return false;
-    }
-    std::this_thread::sleep_for(std::min(kLook, duration_cast<microseconds>(until - Clock::now())));
-  }
-  return !stop_asked();
-}
-
 microseconds own_time() {
   timespec time{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -64,6 +52,8 @@ class Sampler {
   }
   bool needs_functions() const { return options_.plan.focus || options_.plan.cold; }
   double rate() const;
+  void go_on();
+  bool sleep_until(Clock::time_point until);
   bool wait_for(const PlannedSlice& slice);
   Result<bool> watch_one(const PlannedSlice& slice);
   Result<void> learn_functions(const std::string& file, WatchedSlice* slice);
@@ -110,6 +100,26 @@ double Sampler::rate() const {
   const auto used = static_cast<double>((time_of(options_.pid) - used_before_).count());
   constexpr double kFirst = 10'000;  // before that nobody knows
   return time < kFirst ? 1 : used / time;
+}
+
+void Sampler::go_on() {
+  if (options_.going_on) {
+    summary_.elapsed = elapsed();
+    options_.going_on(summary_);
+  }
+}
+
+// True: nobody asked to stop meanwhile.
+bool Sampler::sleep_until(Clock::time_point until) {
+  constexpr microseconds kLook{20'000};
+  while (Clock::now() < until) {
+    if (stop_asked()) {
+      return false;
+    }
+    go_on();
+    std::this_thread::sleep_for(std::min(kLook, duration_cast<microseconds>(until - Clock::now())));
+  }
+  return !stop_asked();
 }
 
 bool Sampler::wait_for(const PlannedSlice& slice) {
@@ -194,13 +204,14 @@ Result<bool> Sampler::watch_one(const PlannedSlice& planned) {
       }
     }
     const WorkPause outside;  // what was found is told whole
-    judged_({summary_.slices(), planned.kind, at, *checked});
+    judged_({summary_.slices(), planned.kind, at, file.get(), *checked});
   }
   const microseconds judging = own_time() - own;
   summary_.cost += cost;
   summary_.judging += judging;
   watched.cost = cost + judging;
   plan_.learn(watched);
+  go_on();
   return true;
 }
 

@@ -29,6 +29,8 @@ namespace tsomon {
 
 inline constexpr double kNanosecondsOfEvent = 10;
 
+struct SamplingSummary;
+
 struct SamplingOptions {
   pid_t pid = 0;
   std::string folder;  // of the socket
@@ -37,6 +39,8 @@ struct SamplingOptions {
   std::optional<TriggerName> trigger;   // the plan's kinds are not looked at then
   std::chrono::microseconds time{0};    // in all; 0: until a stop, or the program's end
   std::vector<CheckOptions> questions;  // at least one
+  // If there is one, is called after each slice and while one is waited for, several times a second, with what came so far.
+  std::function<void(const SamplingSummary&)> going_on;
 };
 
 struct SamplingSummary {
@@ -68,6 +72,7 @@ struct JudgedSlice {
   uint64_t number = 0;  // from 1 on
   SliceKind kind = SliceKind::kAll;
   std::chrono::microseconds at{0};  // since watching began
+  int file = -1;                    // its capture, a regular file; closed when `judged` returns
   CheckedProperties& checked;
 };
 

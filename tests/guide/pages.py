@@ -54,6 +54,11 @@ LEFT_OUT = {
         "c++ ": "an installed tsomon; tests/install has both",
         "cc ": "likewise",
     },
+    "docs/guide/monitor.md": {
+        "./bank_server &": "a server that runs on, and one that watches it; tests/service/check_canary does what the page says",
+        "tsomon monitor": "likewise",
+        "tsomon findings": "likewise",
+    },
     "docs/guide/perf-and-pt.md": {
         "perf ": "perf, the right to set probes, and a processor with watchpoints or Intel PT; tests/perf has them",
         "address=": "likewise",

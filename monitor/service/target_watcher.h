@@ -1,0 +1,140 @@
+// One target of the service: found, watched in slices, found again.
+//
+// Purpose     A thread that waits for the process, watches it (monitor/slices/sampling.h), and stores what is found. A process that
+//             ends is waited for again where the target is a program by its name; otherwise the target is over.
+// Several     Processes of one name are watched one at a time, the oldest one that answers.
+// Refusals    A process that cannot be asked is asked again after a fifth of a second, then after twice as long each time, up to
+//             half a minute.
+// Suppressed  Findings that the target's suppressions hide, or the store's (read again when they change), are counted only.
+// Counters    Grow only; they can be read at any time.
+// Thread-safety: all calls but wait() and the destructor.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "monitor/findings/finding_filter.h"
+#include "monitor/service/config.h"
+#include "monitor/service/store.h"
+#include "monitor/slices/sampling.h"
+#include "tso/support/work.h"
+
+namespace tsomon::service {
+
+class StartedProgram;
+
+struct TargetCounters {
+  using Verdicts =
+      std::map<std::pair<std::string, std::string>, uint64_t>;  // by property and verdict
+  static constexpr size_t kMostReasons = 32;
+
+  uint64_t slices = 0;
+  uint64_t without_threads = 0;  // slices in which nobody took part
+  uint64_t cut_units = 0;
+  std::chrono::microseconds watched{0};  // of everything
+  std::chrono::microseconds elapsed{0};  // in which it could be watched
+  std::chrono::microseconds cost{0};     // processor time of the process for it
+  std::chrono::microseconds judging{0};  // ... of this one
+  uint64_t seen_events = 0;
+  uint64_t lost_events = 0;
+  Verdicts judged;
+  std::map<std::string, uint64_t>
+      inconclusive;  // by reason; what is more than kMostReasons is under "other"
+  uint64_t violations = 0;
+  uint64_t suppressed = 0;    // of them
+  uint64_t new_findings = 0;  // fingerprints that the store did not have
+  uint64_t not_stored = 0;    // slices with findings that could not be
+
+  void add(const SamplingSummary& summary);
+  void add(const TargetCounters& more);
+};
+
+struct NewFinding {
+  std::string target;
+  pid_t pid = 0;
+  int64_t time = 0;  // microseconds since 1970
+  SightingPlace place;
+  SeenFinding finding;
+};
+
+struct WatcherLinks {
+  Store* store = nullptr;
+  std::string host;
+  // Called by threads of watchers, several at a time.
+  std::function<void(const NewFinding&)> found;
+  std::function<void(const std::string&)> tell;
+};
+
+class TargetWatcher {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // The thread begins at once; it has the signal mask of the caller.
+  TargetWatcher(TargetConfig config, WatcherLinks links);
+  TargetWatcher(const TargetWatcher&) = delete;
+  TargetWatcher& operator=(const TargetWatcher&) = delete;
+  ~TargetWatcher();  // asks to stop, and waits
+
+  void ask_to_stop();
+  void wait();  // for its end; before the destructor, by the same thread
+  bool is_over() const { return over_; }
+  bool is_watching() const { return watching_; }
+  // When it was last seen to go on: it waits, or a slice was judged.
+  Clock::time_point last_sign() const { return Clock::time_point(Clock::duration(sign_.load())); }
+  const TargetConfig& config() const { return config_; }
+  TargetCounters counters() const;
+
+ private:
+  void work();
+  void wait_a_moment(std::chrono::milliseconds time);
+  void sign_of_life() { sign_ = Clock::now().time_since_epoch().count(); }
+  std::optional<pid_t> next_process();
+  void watch(pid_t pid);
+  void judged(const JudgedSlice& slice, const SightingPlace& place, pid_t pid);
+  std::vector<SeenFinding> findings_of(const CheckReport& report, CheckedProperties& checked,
+                                       const std::string& input);
+  void count(const CheckReport& report);
+  void keep(const std::vector<SeenFinding>& found, int capture, const SightingPlace& place,
+            pid_t pid);
+  FindingFilter& filter();
+  void tell(const std::string& text) { links_.tell(config_.name + ": " + text); }
+
+  struct Refusal {
+    Clock::time_point until;
+    std::chrono::milliseconds pause{0};
+  };
+
+  const TargetConfig config_;
+  const WatcherLinks links_;
+  StopFlag stop_;
+  std::atomic<bool> over_{false};
+  std::atomic<bool> watching_{false};
+  std::atomic<Clock::rep> sign_{0};
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable stopped_;
+  TargetCounters counters_;  // without those of
+  SamplingSummary current_;  // ... the process that is watched
+
+  // Of the thread.
+  uint64_t pid_began_ = 0;  // of a target by its number
+  std::map<std::pair<pid_t, uint64_t>, Refusal> refused_;
+  std::unique_ptr<StartedProgram> started_;
+  FindingFilter filter_;
+  std::string filter_state_ = "not read";  // of the files
+
+  std::thread thread_;
+};
+
+}  // namespace tsomon::service

@@ -1,0 +1,155 @@
+// `tsomon findings`: what a store of `tsomon monitor` has kept.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "monitor/findings/finding_filter.h"
+#include "monitor/service/kept_report.h"
+#include "monitor/service/store.h"
+#include "tools/command.h"
+#include "tools/output.h"
+#include "tools/output_option.h"
+#include "tools/word_option.h"
+
+namespace tsomon {
+namespace {
+
+using service::KeptFinding;
+using service::Store;
+
+constexpr const char* kFindingsTool = "tsomon findings";
+
+struct FindingsArguments {
+  std::string store;
+  std::string action = "list";
+  std::string id;
+  std::string suppressions;
+  OutputFormat output = OutputFormat::kText;
+};
+
+int refuse(const Error& error) {
+  put_message(kFindingsTool, error.to_string());
+  return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+}
+
+// What the store's own suppressions say of its findings.
+class StoreSuppressions {
+ public:
+  static Result<StoreSuppressions> read(const Store& store) {
+    StoreSuppressions known;
+    if (std::error_code error; std::filesystem::exists(store.suppressions_file(), error)) {
+      auto filter = FindingFilter::read({store.suppressions_file()}, {});
+      if (!filter) {
+        return tl::unexpected<Error>(filter.error());
+      }
+      known.filter_ = std::move(*filter);
+    }
+    return known;
+  }
+  // The line that `suppress` has written; others ask for more than a store knows.
+  std::string hides(const KeptFinding& finding) {
+    FindingPlaces places;
+    places.fingerprint = finding.fingerprint;
+    return filter_.hides(places);
+  }
+
+ private:
+  FindingFilter filter_;
+};
+
+int show(const FindingsArguments& options, Store& store) {
+  const auto kept = options.action == "list" ? store.findings() : store.find(options.id);
+  if (!kept) {
+    return refuse(kept.error());
+  }
+  auto suppressions = StoreSuppressions::read(store);
+  if (!suppressions) {
+    return refuse(suppressions.error());
+  }
+  const bool whole = options.action == "show";
+  for (const KeptFinding& each : *kept) {
+    const std::string by = suppressions->hides(each);
+    if (options.output == OutputFormat::kJson) {
+      put_json(stdout, whole ? kept_result_json(each, by) : kept_json(each, by), kFindingsTool);
+    } else {
+      put_lines(stdout, whole ? kept_report(each, by) : kept_lines(each, by));
+    }
+  }
+  if (kept->empty() && options.output == OutputFormat::kText) {
+    put_lines(stdout, "no finding is kept; which is not that there is none\n");
+  }
+  return kExitClean;
+}
+
+int suppress(const FindingsArguments& options, Store& store) {
+  const auto kept = store.find(options.id);
+  if (!kept) {
+    return refuse(kept.error());
+  }
+  if (const auto done = store.suppress(kept->front(), options.suppressions); !done) {
+    return refuse(done.error());
+  }
+  put_message(kFindingsTool, fmt::format("{} is suppressed in {}", kept->front().fingerprint,
+                                         options.suppressions.empty() ? store.suppressions_file()
+                                                                      : options.suppressions));
+  return kExitClean;
+}
+
+int forget(const FindingsArguments& options, Store& store) {
+  const auto gone = store.forget(options.id);
+  if (!gone) {
+    return refuse(gone.error());
+  }
+  put_message(kFindingsTool, fmt::format("forgotten: {} findings", *gone));
+  return kExitClean;
+}
+
+int run_findings(const FindingsArguments& options) {
+  if (options.id.empty() != (options.action == "list")) {
+    put_message(kFindingsTool, options.id.empty()
+                                   ? fmt::format("{}: expected the fingerprint of a finding, or "
+                                                 "its first digits, found none",
+                                                 options.action)
+                                   : "list has no further word; show ID shows one finding");
+    return kExitBadInput;
+  }
+  const auto store = Store::visit(options.store);
+  if (!store) {
+    return refuse(store.error());
+  }
+  if (options.action == "suppress") {
+    return suppress(options, **store);
+  }
+  return options.action == "forget" ? forget(options, **store) : show(options, **store);
+}
+
+}  // namespace
+
+void add_findings_command(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand("findings", "What tsomon monitor has found and kept");
+  auto options = std::make_shared<FindingsArguments>();
+  command->add_option("--store", options->store, "The folder that the configuration names")
+      ->option_text("DIR")
+      ->required();
+  command
+      ->add_option("action", options->action,
+                   "list: all, the last one first; show: all that is known of one; suppress: it is "
+                   "not\ntold any more; forget: it and its slices go, and it is new when it comes "
+                   "again")
+      ->check(one_of({"list", "show", "suppress", "forget"}))
+      ->option_text("list|show|suppress|forget [list]");
+  command->add_option("id", options->id, "The fingerprint of a finding, or its first digits")
+      ->option_text("ID");
+  command
+      ->add_option("--suppressions", options->suppressions,
+                   "Where suppress adds its line (DIR/suppressions, which the monitor reads)")
+      ->option_text("FILE");
+  add_output_option(*command, options->output);
+  command->footer(
+      "Exit status: 0; 2 bad usage, no such finding, or no store; 4 the store cannot be used.");
+  command->callback([options, &exit_status] { exit_status = run_findings(*options); });
+}
+
+}  // namespace tsomon
