@@ -11,6 +11,7 @@
 #include "tso/model/property.h"
 #include "tso/model/relation.h"
 #include "tso/model/units.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 namespace {
@@ -119,7 +120,7 @@ class Survival {
   bool own_stores_;
 };
 
-// Of the units on the cycle one of certain orders; empty: there is none, or too many events.
+// A cycle of certain orders among the same units. Empty: there is none, there are too many events, or work is to end.
 std::vector<CycleEdge> cycle_without_loads(const Finding& finding, const RelationOptions& options) {
   constexpr size_t kMost = 1000;
   std::vector<UnitId> units;
@@ -153,7 +154,12 @@ std::vector<CycleEdge> cycle_without_loads(const Finding& finding, const Relatio
   const LocationTable locations(rest);
   const Relation relation(rest, locations, options);
   const OrientationOracle open = [](uint32_t, uint32_t) { return Order::kNone; };
-  std::vector<CycleEdge> cycle = shortest_cycle_among(relation, class_of, events, open);
+  std::vector<CycleEdge> cycle;
+  try {
+    cycle = shortest_cycle_among(relation, class_of, events, open);
+  } catch (const WorkEnded&) {
+    return {};  // what was found before stands
+  }
   for (CycleEdge& edge : cycle) {
     edge.from = position[edge.from];
     edge.to = position[edge.to];

@@ -102,54 +102,63 @@ struct Request {
   int64_t time = 0;        // microseconds
   int64_t most_bytes = 0;  // of records, from which on the slice ends; 0: as they come
   TwinChoice functions{TwinChoice::kAll};
-  bool first =
-      false;  // only these functions until a thread takes part, then all, and the time begins
+  bool first = false;  // these functions until a thread takes part, then all
 };
 
-// The number after `name` in the text; `otherwise` where there is none, -1 where it is none.
-int64_t number_after(const char* text, const char* name, int64_t otherwise) {
-  const char* const at = std::strstr(text, name);
-  if (at == nullptr) {
-    return otherwise;
-  }
-  const char* const digits = at + std::strlen(name);
-  char* end = nullptr;
-  const int64_t value = std::strtoll(digits, &end, 10);
-  return *digits >= '0' && *digits <= '9' && (*end == '\0' || *end == ' ') ? value : -1;
+// The number that the text goes on with, up to a blank or its end; -1: there is none.
+int64_t read_number(char** text) {
+  const bool is_one = **text >= '0' && **text <= '9';
+  const int64_t value = std::strtoll(*text, text, 10);
+  return is_one && (**text == '\0' || **text == ' ') ? value : -1;
+}
+
+bool goes_on_with(char** text, const char* word) {
+  const size_t size = std::strlen(word);
+  const bool is_it = std::strncmp(*text, word, size) == 0;
+  *text += is_it ? size : 0;
+  return is_it;
 }
 
 // control.h has what it may say. The entries stay in `bytes`.
 bool understand(char* bytes, size_t size, Request* request) {
   bytes[size] = '\0';
   const size_t words = std::strlen(bytes);
-  if (words >= kMostWords || std::strncmp(bytes, "slice ", 6) != 0) {
+  char* text = bytes;
+  if (words >= kMostWords || !goes_on_with(&text, "slice ")) {
     return false;
   }
   const size_t binary = words == size ? 0 : size - words - 1;
   auto* const entries = reinterpret_cast<uint64_t*>(bytes);
   const size_t count = binary / sizeof(uint64_t);
-  request->time = number_after(bytes, "slice ", -1);
-  request->most_bytes = number_after(bytes, " bytes=", 0);
-  constexpr const char* kNames[] = {" only=", " but=", " first="};
-  bool named = false;
-  for (const char* const name : kNames) {
-    if (const int64_t functions = number_after(bytes, name, 0); functions != 0) {
-      if (named || functions != static_cast<int64_t>(count)) {
-        return false;
-      }
-      named = true;
-      request->functions.kind = name[1] == 'b' ? TwinChoice::kBut : TwinChoice::kOnly;
-      request->first = name[1] == 'f';
+  TwinChoice& functions = request->functions;
+  request->time = read_number(&text);
+  while (*text != '\0') {
+    if (goes_on_with(&text, " bytes=")) {
+      request->most_bytes = read_number(&text);
+      continue;
+    }
+    const bool is_named = functions.kind != TwinChoice::kAll;
+    request->first = goes_on_with(&text, " first=");
+    if (request->first || goes_on_with(&text, " only=")) {
+      functions.kind = TwinChoice::kOnly;
+    } else if (goes_on_with(&text, " but=")) {
+      functions.kind = TwinChoice::kBut;
+    } else {
+      return false;
+    }
+    if (is_named || count == 0 || read_number(&text) != static_cast<int64_t>(count)) {
+      return false;
     }
   }
+  const bool is_named = functions.kind != TwinChoice::kAll;
   if (request->time <= 0 || request->time > kLongest || request->most_bytes < 0 ||
-      binary % sizeof(uint64_t) != 0 || named != (count != 0)) {
+      binary % sizeof(uint64_t) != 0 || is_named != (binary != 0)) {
     return false;
   }
   std::memmove(bytes, bytes + words + 1, binary);
   std::sort(entries, entries + count);
-  request->functions.entries = entries;
-  request->functions.count = count;
+  functions.entries = entries;
+  functions.count = count;
   return true;
 }
 

@@ -61,7 +61,7 @@ struct Module {
   uint64_t address_of(uint64_t offset) const;
 };
 
-// Of all its threads, ended ones too, in seconds; 0 when it has ended.
+// The processor time of a process, in seconds: that of all its threads, also of those that have ended. 0: it has ended.
 double processor_seconds(pid_t pid);
 
 class Target {

@@ -115,7 +115,7 @@ class ConfigTable {
     errors_->add(place(), fmt::format("{}: expected the key {}, found none", name_, keys));
   }
 
-  // Of those that are there all but the first are wrong.
+  // These keys exclude one another: each behind the first is a mistake.
   void only_one(std::initializer_list<const char*> keys) {
     const char* first = nullptr;
     for (const char* const key : keys) {

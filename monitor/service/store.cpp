@@ -465,7 +465,15 @@ void Store::set_bound(uint64_t bytes) {
   bound_ = bytes;
 }
 
-uint64_t Store::bytes() {
+uint64_t Store::bytes_of_slices() const {
+  uint64_t sum = 0;
+  for (const fs::path& file : files_in(slices_folder())) {
+    sum += bytes_of(file);
+  }
+  return sum;
+}
+
+uint64_t Store::other_bytes() const {
   uint64_t sum = bytes_of(suppressions_file());
   for (const char* const suffix : {"", "-wal", "-shm"}) {
     sum += bytes_of(database_file().string() + suffix);
@@ -473,19 +481,19 @@ uint64_t Store::bytes() {
   for (const fs::path& file : set_aside_files(folder_)) {
     sum += bytes_of(file);
   }
-  for (const fs::path& file : files_in(slices_folder())) {
-    sum += bytes_of(file);
-  }
   return sum;
 }
 
+// There may be many slices: they are counted once.
 Result<void> Store::evict() {
-  if (bytes() > bound_) {
+  uint64_t in_slices = bytes_of_slices();
+  const auto is_over = [&] { return in_slices + other_bytes() > bound_; };
+  if (is_over()) {
     // Perhaps it is the log alone, or pages that nobody uses.
     (void)database_->run_all("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);");
   }
-  while (bytes() > bound_) {
-    const auto went = evict_one();
+  while (is_over()) {
+    const auto went = evict_one(&in_slices);
     if (!went || !*went) {
       return went.map([](bool) {});
     }
@@ -494,7 +502,7 @@ Result<void> Store::evict() {
 }
 
 // False: nothing is left to go.
-Result<bool> Store::evict_one() {
+Result<bool> Store::evict_one(uint64_t* in_slices) {
   std::vector<int64_t> oldest;
   const auto note = [&](const DatabaseRow& row) { oldest.push_back(row.number(0)); };
   auto done = database_->run("SELECT number FROM slices ORDER BY taken, number LIMIT 1", {}, note);
@@ -502,6 +510,8 @@ Result<bool> Store::evict_one() {
     return tl::unexpected<Error>(done.error());
   }
   if (!oldest.empty()) {
+    const uint64_t size = bytes_of(slice_file(oldest.front()));
+    *in_slices -= std::min(*in_slices, size);
     return remove_slices(oldest).map([] { return true; });
   }
   std::error_code error;
@@ -522,12 +532,16 @@ Result<bool> Store::evict_one() {
       .map([] { return true; });
 }
 
-// Of all of them: "".
+tl::unexpected<Error> Store::became_damaged() const {
+  return store_error(ErrorKind::kDamaged, database_file(), "became damaged");
+}
+
+// All findings that begin with `fingerprint`, which may be empty.
 Result<std::vector<KeptFinding>> Store::select(std::string_view fingerprint) {
   std::vector<KeptFinding> kept;
   std::vector<int64_t> numbers;
   if (!database_) {
-    return store_error(ErrorKind::kDamaged, database_file(), "became damaged");
+    return became_damaged();
   }
   auto done = database_->run(
       "SELECT number, fingerprint, property, definite, count, slices, first_seen, last_seen, "
@@ -605,6 +619,9 @@ Result<uint64_t> Store::forget(const std::string& id) {
     return tl::unexpected<Error>(kept.error());
   }
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (!database_) {
+    return became_damaged();
+  }
   std::vector<int64_t> slices;
   auto transaction = Transaction::begin(*database_);
   if (!transaction) {

@@ -98,7 +98,7 @@ class Store {
   Result<void> suppress(const KeptFinding& finding, const std::string& file = {});
 
   std::string suppressions_file() const { return (folder_ / "suppressions").string(); }
-  uint64_t bytes();  // that it takes
+  uint64_t bytes() const { return bytes_of_slices() + other_bytes(); }  // that it takes
   // What was not as it should be when it was opened.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -116,8 +116,11 @@ class Store {
                               bool* is_new);
   Result<bool> wants_slice(const std::vector<SeenFinding>& findings);
   Result<void> remove_slices(const std::vector<int64_t>& numbers);
+  uint64_t bytes_of_slices() const;
+  uint64_t other_bytes() const;
   Result<void> evict();
-  Result<bool> evict_one();
+  Result<bool> evict_one(uint64_t* in_slices);
+  tl::unexpected<Error> became_damaged() const;
   Result<std::vector<KeptFinding>> select(std::string_view fingerprint);
 
   const std::filesystem::path folder_;

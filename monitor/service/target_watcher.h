@@ -127,7 +127,7 @@ class TargetWatcher {
   TargetCounters counters_;  // without those of
   SamplingSummary current_;  // ... the process that is watched
 
-  // Of the thread.
+  // Only the watching thread touches these.
   uint64_t pid_began_ = 0;  // of a target by its number
   std::map<std::pair<pid_t, uint64_t>, Refusal> refused_;
   std::unique_ptr<StartedProgram> started_;

@@ -231,7 +231,6 @@ Result<SamplingSummary> Sampler::watch() {
   }
   summary_.elapsed = elapsed();
   summary_.used = std::max(time_of(options_.pid) - used_before_, microseconds(0));
-  summary_.in_focus = plan_.in_focus();
   return summary_;
 }
 

@@ -55,7 +55,6 @@ struct SamplingSummary {
   std::chrono::microseconds judging{0};  // ... of this process
   uint64_t cut_units = 0;
   uint64_t without_threads = 0;  // slices in which nobody took part
-  size_t in_focus = 0;           // functions, at the end
   std::string ended;             // why before its time; empty: it was not
 
   uint64_t slices() const;

@@ -15,6 +15,7 @@
 #include <sys/un.h>
 
 #include "monitor/process/descriptor.h"
+#include "monitor/process/running_programs.h"
 #include "tso/support/printable.h"
 #include "tso/support/work.h"
 
@@ -46,15 +47,7 @@ pid_t own_number(pid_t pid) {
 }
 
 // Also where its parent has not asked for its status yet.
-bool has_ended(pid_t pid) {
-  std::ifstream status(fmt::format("/proc/{}/status", pid));
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("State:", 0) == 0) {
-      return line.find_first_of("ZX") != std::string::npos;
-    }
-  }
-  return true;
-}
+bool has_ended(pid_t pid) { return attach::start_of(pid) == 0; }
 
 Result<Descriptor> connect_to(pid_t pid, const std::string& folder) {
   if (has_ended(pid)) {
