@@ -4,6 +4,7 @@
 
 #include "decoders/capture/reader.h"
 #include "monitor/process/symbols.h"
+#include "monitor/process/twins_in_file.h"
 #include "tso/support/work.h"
 
 namespace tsomon {
@@ -84,6 +85,8 @@ class CaptureSource : public EventSource {
     if (texts_) {
       const std::vector<std::string> of_files = texts_->warnings();
       all.insert(all.end(), of_files.begin(), of_files.end());
+      const std::vector<std::string> of_libraries = libraries_without_twins(modules(), files_);
+      all.insert(all.end(), of_libraries.begin(), of_libraries.end());
     }
     return all;
   }

@@ -30,6 +30,7 @@
 #include "monitor/process/child.h"
 #include "monitor/process/openable_pipe.h"
 #include "monitor/process/symbols.h"
+#include "monitor/process/twins_in_file.h"
 #include "monitor/record/capture_file.h"
 #include "monitor/record/probe_messages.h"
 #include "monitor/record/probe_options.h"
@@ -252,7 +253,10 @@ class Judging {
   // Definite findings of a watch that the last good measurement of the clock came after.
   uint64_t certain(size_t watch) const { return watch < certain_.size() ? certain_[watch] : 0; }
   std::vector<std::string> warnings() const {
-    return symboliser_ ? symboliser_->warnings() : std::vector<std::string>();
+    auto all = symboliser_ ? symboliser_->warnings() : std::vector<std::string>();
+    const auto more = libraries_without_twins(modules_, {});
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
   }
 
  private:

@@ -1,15 +1,11 @@
 #include "monitor/probe/chunk_writer.h"
 
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <new>
 
-#include <concurrentqueue/concurrentqueue.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -17,7 +13,9 @@
 
 #include "decoders/capture/kernel_calls.h"
 #include "decoders/capture/writer.h"
+#include "monitor/probe/chunk_pool.h"
 #include "monitor/probe/copy.h"
+#include "monitor/probe/futex.h"
 #include "monitor/probe/last_thread.h"
 #include "monitor/probe/modules.h"
 #include "monitor/probe/not_instrumented.h"
@@ -34,35 +32,13 @@ namespace tsomon::probe {
 
 namespace {
 
-// The queues take their memory from the kernel: the program may have replaced malloc.
-struct QueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
-  static void* malloc(size_t size) { return take_memory(size); }
-  static void free(void*) {
-  }  // only at the end of the process, blocks are reused by the queue itself
-};
-using Queue = moodycamel::ConcurrentQueue<Chunk*, QueueTraits>;
+alignas(capture::Writer) char storage[sizeof(capture::Writer)];
+capture::Writer* output = nullptr;
 
-struct Handover {
-  Queue full{4096};
-  Queue empty{4096};
-  moodycamel::ProducerToken returning{empty};  // of the writer thread
-  moodycamel::ProducerToken adding{empty};     // of add_chunks
-  capture::Writer file;
-};
-
-alignas(Handover) char storage[sizeof(Handover)];
-Handover* handover = nullptr;
-
-// Futex words.
-std::atomic<uint32_t> given{0};     // counts full chunks and requests to finish
-std::atomic<uint32_t> returned{0};  // counts emptied chunks
-std::atomic<uint32_t> unheard{0};   // full chunks of ended threads for which nobody was woken
-std::atomic<uint32_t> state{0};     // 0 recording, 1 finishing, 2 finished
-std::atomic<bool> writer_sleeps{false};
+std::atomic<uint32_t> state{0};          // a futex word: 0 recording, 1 finishing, 2 finished
 std::atomic<bool> writer_leaves{false};  // when all is written
 std::atomic<bool> writer_pauses{false};
 pthread_t writer{};
-std::atomic<uint32_t> takers_wait{0};
 pid_t writer_id = 0;
 std::atomic<uint32_t> placed{0};  // where the file's descriptor is: not yet, kApart or kShared
 constexpr uint32_t kApart = 1;
@@ -72,17 +48,6 @@ uint32_t sets_written = 0;
 size_t modules_written = 0;
 Packing packing;
 bool has_chunks = false;  // for slices
-
-// False: the time is over.
-bool wait_while(std::atomic<uint32_t>* word, uint32_t value, long milliseconds) {
-  timespec time{milliseconds / 1000, (milliseconds % 1000) * 1000000};
-  return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, milliseconds < 0 ? nullptr : &time,
-                 nullptr, 0) == 0 ||
-         errno != ETIMEDOUT;
-}
-void wake(std::atomic<uint32_t>* word) {
-  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
-}
 
 // What a live recording is read by: its state; "": no live recording, or not known.
 char reader_state[32];
@@ -108,44 +73,19 @@ bool reader_is_stopped() {
   return state == 'T' || state == 't';
 }
 
-// A filter of system calls may end a thread alone.
+}  // namespace
+
 bool writer_is_gone() {
   return writer_id != 0 && syscall(SYS_tgkill, getpid(), writer_id, 0) != 0 && errno == ESRCH;
 }
-
-// A thread waits for a chunk with signals blocked: what would end the process does so soon, and
-// handlers run in the end, whatever keeps the writer waiting. What cannot be recorded is lost.
-constexpr int kMostSlices = 100;  // of 100 ms
-// After so many in which the reader is stopped the process ends without what it has not read.
-constexpr int kMostStopped = 20;
-
-bool waits_in_vain(const Thread* thread, int slices) {
-  uint64_t pending = 0;
-  syscall(SYS_rt_sigpending, &pending, sizeof pending);
-  const uint64_t waiting = pending & ~thread->blocked;
-  return end_process(waiting) ||
-         (slices >= kMostSlices && (waiting != 0 || thread->enters_handler)) || writer_is_gone();
-}
-
-constexpr uint32_t kMostUnheard = 16;
-
-void wake_writer() {
-  unheard.store(0, std::memory_order_relaxed);
-  given.fetch_add(1, std::memory_order_seq_cst);
-  if (writer_sleeps.load(std::memory_order_seq_cst)) {
-    wake(&given);
-  }
-}
-
-}  // namespace
 
 void write_chunk(capture::ChunkType type, uint32_t thread, uint64_t sequence, const void* data,
                  size_t size, bool pack) {
   if (pack &&
       (type == capture::ChunkType::kEvents ? packing.wanted(options, size) : options.level != 0)) {
-    handover->file.write(type, thread, sequence, data, size);
+    output->write(type, thread, sequence, data, size);
   } else {
-    handover->file.write_raw(type, thread, sequence, data, size);
+    output->write_raw(type, thread, sequence, data, size);
   }
 }
 
@@ -189,17 +129,6 @@ void write_modules() {
   }
 }
 
-void recycle(Chunk* chunk) {
-  Chunk* none = nullptr;
-  if (!chunk->owner->emptied.compare_exchange_strong(none, chunk, std::memory_order_acq_rel)) {
-    handover->empty.enqueue(handover->returning, chunk);
-  }
-  returned.fetch_add(1, std::memory_order_seq_cst);
-  if (takers_wait.load(std::memory_order_seq_cst) != 0) {
-    wake(&returned);
-  }
-}
-
 uint64_t bytes_of_slice = 0;  // of the thread that writes
 
 // The measurement that was made last.
@@ -212,8 +141,7 @@ void write_clock() {
 }  // namespace
 
 void drain(bool pack, bool keep) {
-  Chunk* chunk = nullptr;
-  while (handover->full.try_dequeue(chunk)) {
+  while (Chunk* const chunk = take_full_chunk()) {
     // A thread that was held up while it handed its chunk over does so in the next slice.
     if (chunk->size != 0 && (!controlled || takes_part(chunk->owner))) {
       write_labels(pack);
@@ -222,7 +150,7 @@ void drain(bool pack, bool keep) {
                   chunk->size, pack);
     }
     if (!keep) {
-      recycle(chunk);
+      recycle_chunk(chunk);
     }
   }
 }
@@ -282,13 +210,13 @@ uint64_t milliseconds() {
 void* writer_thread(void*) {
   local.off = true;
   writer_id = static_cast<pid_t>(syscall(SYS_gettid));
-  placed.store(handover->file.file().keep_apart() ? kApart : kShared, std::memory_order_seq_cst);
-  wake(&placed);
+  placed.store(output->file().keep_apart() ? kApart : kShared, std::memory_order_seq_cst);
+  futex_wake(&placed);
   uint64_t next_round = 0;
   uint64_t next_look = 0;
   bool alone = false;
   for (;;) {
-    const uint32_t seen = given.load(std::memory_order_seq_cst);
+    const uint32_t seen = chunks_given();
     if (writer_leaves.load(std::memory_order_seq_cst) &&
         state.load(std::memory_order_seq_cst) == 2) {
       return nullptr;
@@ -303,7 +231,7 @@ void* writer_thread(void*) {
     if (finishes) {
       flush_everything(true, false);
       state.store(2, std::memory_order_seq_cst);
-      wake(&state);
+      futex_wake(&state);
       if (alone) {
         end_clock();
         kernel::call(SYS_exit, exit_status());
@@ -332,16 +260,12 @@ void* writer_thread(void*) {
         continue;
       }
     }
-    writer_sleeps.store(true, std::memory_order_seq_cst);
-    if (given.load(std::memory_order_seq_cst) == seen) {
-      const long clock = records ? next_measurement() : -1;
-      long wait = over ? -1 : kLook;
-      for (const long other : {clock, live ? static_cast<long>(options.live) : -1}) {
-        wait = other >= 0 && (wait < 0 || other < wait) ? other : wait;
-      }
-      wait_while(&given, seen, wait);
+    const long clock = records ? next_measurement() : -1;
+    long wait = over ? -1 : kLook;
+    for (const long other : {clock, live ? static_cast<long>(options.live) : -1}) {
+      wait = other >= 0 && (wait < 0 || other < wait) ? other : wait;
     }
-    writer_sleeps.store(false, std::memory_order_seq_cst);
+    wait_for_chunks(seen, wait);
   }
   return nullptr;
 }
@@ -350,7 +274,7 @@ void* writer_thread(void*) {
 
 void wait_until_finished() {
   while (state.load(std::memory_order_seq_cst) == 1) {
-    if (!wait_while(&state, 1, 100) && writer_is_gone()) {
+    if (!futex_wait(&state, 1, 100) && writer_is_gone()) {
       return;
     }
   }
@@ -358,107 +282,13 @@ void wait_until_finished() {
 
 bool finishing() { return state.load(std::memory_order_seq_cst) != 0; }
 
-uint32_t chunks_returned() { return returned.load(std::memory_order_relaxed); }
-
-Chunk* take_empty_chunk(Thread* thread) {
-  // One that came back is still in the caches.
-  Chunk* chunk = thread->emptied.exchange(nullptr, std::memory_order_acq_rel);
-  if (chunk != nullptr) {
-    return chunk;
-  }
-  for (int slices = 0; !handover->empty.try_dequeue(chunk);) {
-    if (unheard.load(std::memory_order_relaxed) != 0) {
-      wake_writer();
-    }
-    if (options.drop_when_full || finishing()) {
-      return nullptr;
-    }
-    const uint32_t seen = returned.load(std::memory_order_seq_cst);
-    takers_wait.fetch_add(1, std::memory_order_seq_cst);
-    chunk = thread->emptied.exchange(nullptr, std::memory_order_acq_rel);
-    const bool found = chunk != nullptr || handover->empty.try_dequeue(chunk);
-    const bool in_vain =
-        !found && !wait_while(&returned, seen, 100) && waits_in_vain(thread, ++slices);
-    takers_wait.fetch_sub(1, std::memory_order_seq_cst);
-    if (found) {
-      break;
-    }
-    if (in_vain) {
-      return nullptr;
-    }
-  }
-  return chunk;
-}
-
-void return_chunk(Thread* thread, Context* context) {
-  Chunk* const chunk = context->chunk;
-  context->chunk = nullptr;
-  Chunk* none = nullptr;
-  if (chunk != nullptr && !thread->emptied.compare_exchange_strong(none, chunk)) {
-    chunk->size = 0;
-    give_full_chunk(thread, chunk, true);
-  }
-}
-
-void give_up_emptied(Thread* thread) {
-  Chunk* const chunk = thread->emptied.exchange(kEnded, std::memory_order_acq_rel);
-  if (chunk != nullptr) {
-    chunk->size = 0;
-    give_full_chunk(thread, chunk, true);
-  }
-}
-
-void give_full_chunk(Thread* thread, Chunk* chunk, bool ends) {
-  auto* const token = static_cast<moodycamel::ProducerToken*>(thread->token);
-  // The first needs memory only when more chunks are under way than the queue was made for.
-  if (token != nullptr) {
-    handover->full.enqueue(*token, chunk);
-  } else {
-    handover->full.enqueue(chunk);
-  }
-  if (!ends || unheard.fetch_add(1, std::memory_order_relaxed) + 1 >= kMostUnheard ||
-      handover->empty.size_approx() < kMostUnheard) {
-    wake_writer();
-  }
-}
-
-void add_chunks(size_t count) {
-  if (count == 0) {
-    return;
-  }
-  auto* const memory =
-      static_cast<char*>(kernel::mmap(count * sizeof(Chunk), PROT_READ | PROT_WRITE,
-                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1));
-  if (memory == MAP_FAILED) {
-    return;
-  }
-  for (size_t i = 0; i < count; ++i) {
-    auto* const chunk = reinterpret_cast<Chunk*>(memory + i * sizeof(Chunk));  // zeroed
-    handover->empty.enqueue(handover->adding, chunk);
-  }
-}
-
-void* new_token(void** memory) {
-  if (*memory == nullptr) {
-    *memory = take_memory(sizeof(moodycamel::ProducerToken));
-  }
-  return *memory != nullptr ? new (*memory) moodycamel::ProducerToken(handover->full) : nullptr;
-}
-void free_token(void* token) {
-  if (token != nullptr) {
-    static_cast<moodycamel::ProducerToken*>(token)->~ProducerToken();
-  }
-}
-
 namespace {
 
 void prepare(uint32_t first_state) {
-  handover = new (storage) Handover;
+  prepare_chunk_pool();
+  output = new (storage) capture::Writer;
   has_chunks = false;
   state.store(first_state, std::memory_order_relaxed);
-  writer_sleeps.store(false, std::memory_order_relaxed);
-  takers_wait.store(0, std::memory_order_relaxed);
-  unheard.store(0, std::memory_order_relaxed);
   writer_id = 0;
   placed.store(0, std::memory_order_relaxed);
 }
@@ -499,7 +329,7 @@ void prepare_chunk_writer() { prepare(2); }
 int open_slice(int descriptor) {
   tell_again();
   bytes_of_slice = 0;
-  if (const int error = handover->file.open(descriptor, options_of_file()); error != 0) {
+  if (const int error = output->open(descriptor, options_of_file()); error != 0) {
     return error;
   }
   if (!has_chunks) {
@@ -517,15 +347,13 @@ int open_slice(int descriptor) {
 void take_chunks() { state.store(0, std::memory_order_seq_cst); }
 
 bool write_slice(long milliseconds) {
-  const uint32_t seen = given.load(std::memory_order_seq_cst);
+  const uint32_t seen = chunks_given();
   drain(true, false);
-  writer_sleeps.store(true, std::memory_order_seq_cst);
-  if (given.load(std::memory_order_seq_cst) == seen && state.load(std::memory_order_seq_cst) == 0) {
-    wait_while(&given, seen, milliseconds);
+  if (!finishing()) {
+    wait_for_chunks(seen, milliseconds);
   }
-  writer_sleeps.store(false, std::memory_order_seq_cst);
   drain(true, false);
-  return state.load(std::memory_order_seq_cst) == 0;
+  return !finishing();
 }
 
 uint64_t slice_bytes() { return bytes_of_slice; }
@@ -535,15 +363,15 @@ int finish_slice() {
   note_modules();
   write_modules();
   flush_everything(true, false);
-  const int error = handover->file.error();
-  handover->file.close();
+  const int error = output->error();
+  output->close();
   return error;
 }
 
 void let_program_end() {
   state.store(2, std::memory_order_seq_cst);
-  wake(&state);
-  wake(&returned);
+  futex_wake(&state);
+  wake_takers();
 }
 
 namespace {
@@ -561,7 +389,7 @@ bool start_writer() {
     return false;
   }
   while (placed.load(std::memory_order_seq_cst) == 0) {
-    if (!wait_while(&placed, 0, 100) && real_pthread_tryjoin_np(writer, nullptr) == 0) {
+    if (!futex_wait(&placed, 0, 100) && real_pthread_tryjoin_np(writer, nullptr) == 0) {
       warn(
           "the thread that writes the capture was ended at its start: is there a filter of system "
           "calls (seccomp)?");
@@ -569,7 +397,7 @@ bool start_writer() {
     }
   }
   if (placed.load(std::memory_order_relaxed) == kApart) {
-    handover->file.file().leave_program();
+    output->file().leave_program();
   }
   return true;
 }
@@ -588,7 +416,7 @@ bool start_chunk_writer(const char* path) {
     return false;
   }
   note_reader(path);
-  int error = handover->file.open(path, file_options);
+  int error = output->open(path, file_options);
   struct stat existing {};
   if (error == EEXIST && kernel::stat(path, &existing) == 0 && !S_ISREG(existing.st_mode)) {
     warn("cannot record to '%s': it is no file", path);
@@ -599,7 +427,7 @@ bool start_chunk_writer(const char* path) {
     snprintf(own_path, sizeof own_path, "%s.%d", path, static_cast<int>(getpid()));
     path = own_path;
     file_options.keep_existing = false;  // of a process that ended long ago
-    error = handover->file.open(path, file_options);
+    error = output->open(path, file_options);
   }
   if (error != 0) {
     warn("cannot record to '%s': %s", path,
@@ -614,7 +442,7 @@ bool start_chunk_writer(const char* path) {
 }
 
 bool pause_chunk_writer() {
-  const int fd = handover->file.file().open_for_program();
+  const int fd = output->file().open_for_program();
   if (fd < 0) {
     return false;
   }
@@ -622,7 +450,7 @@ bool pause_chunk_writer() {
   wake_writer();
   real_pthread_join(writer, nullptr);
   end_clock();
-  handover->file.file().come_back(fd);
+  output->file().come_back(fd);
   return true;
 }
 
@@ -636,13 +464,15 @@ bool continue_chunk_writer() {
 }
 
 void leave_chunk_writer() {
-  if (handover != nullptr) {
-    handover->file.file().close_inherited();
+  if (output != nullptr) {
+    output->file().close_inherited();
   }
 }
 
 void finish() {
-  if (!recording || handover == nullptr) {
+  // After so many tenths of a second in which the reader is stopped the process ends without what it has not read.
+  constexpr int kMostStopped = 20;
+  if (!recording || output == nullptr) {
     return;
   }
   const int saved_errno = errno;
@@ -658,7 +488,7 @@ void finish() {
       const int most = options.live != 0 ? 6000 : 100;
       int stopped = 0;
       for (int tries = 0; tries < most && state.load(std::memory_order_seq_cst) != 2; ++tries) {
-        if (!wait_while(&state, 1, 100)) {
+        if (!futex_wait(&state, 1, 100)) {
           stopped = reader_is_stopped() ? stopped + 1 : 0;
           if (stopped >= kMostStopped || writer_is_gone()) {
             break;
@@ -673,9 +503,9 @@ void finish() {
         warn("the recording is not whole: whoever reads it does not go on");
       }
       state.store(2, std::memory_order_seq_cst);
-      wake(&state);
+      futex_wake(&state);
     }
-    const int failed = handover->file.error();
+    const int failed = output->error();
     if (failed != 0) {
       warn("the capture is incomplete: %s",
            failed == EBADF ? "the program closed its descriptor, and the file is not at its "

@@ -1,7 +1,4 @@
-// From full chunks to the file: the pool of chunks, the two queues and the writer thread.
-//
-// give_full_chunk, take_empty_chunk and the tokens do not allocate and take no lock; they run with
-// signals blocked.
+// From full chunks (chunk_pool.h) to the file: the writer thread, or in slices the thread that was asked for one.
 #pragma once
 
 #include <cstddef>
@@ -34,27 +31,6 @@ bool continue_chunk_writer();
 // In a child of fork, which does not record to its parent's file.
 void leave_chunk_writer();
 
-// An empty chunk. When there is none: waits, or nullptr under on_full=drop or when recording ends.
-Chunk* take_empty_chunk(Thread* thread);
-// Its size is set; 0: it only goes back. The writer thread is woken for chunks of threads that go
-// on; of threads that end, for every sixteenth or when few empty ones are left: waking it costs as
-// much as a short thread.
-void give_full_chunk(Thread* thread, Chunk* chunk, bool ends = false);
-// What it holds is of no use: it goes back.
-void return_chunk(Thread* thread, Context* context);
-// The thread has ended: its chunks go to the pool.
-void give_up_emptied(Thread* thread);
-
-// How many chunks the writer thread has emptied.
-uint32_t chunks_returned();
-
-// More chunks for the pool; not concurrently.
-void add_chunks(size_t count);
-
-// A thread's right to enqueue; nullptr when memory is short. `memory`: that of an earlier one, if any.
-void* new_token(void** memory);
-void free_token(void* token);
-
 // Zeroed, for the life of the process; nullptr when there is none. Async-signal-safe.
 void* take_memory(size_t size);
 
@@ -72,6 +48,8 @@ char* copy_sets(uint32_t* from, char* at, char* end);
 
 // True once finish() was called: chunks may no longer change hands.
 bool finishing();
+// A filter of system calls may end a thread alone.
+bool writer_is_gone();
 void wait_until_finished();
 // After finish(): the runtime has no thread any more.
 void end_chunk_writer();

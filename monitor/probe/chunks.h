@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "monitor/probe/chunk_pool.h"
 #include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/context.h"
 #include "monitor/probe/guard.h"

@@ -1,14 +1,14 @@
 #include "monitor/probe/clock_meter.h"
 
 #include <cerrno>
-#include <climits>
 
-#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "monitor/probe/futex.h"
 
 namespace tsomon::probe {
 namespace {
@@ -82,9 +82,6 @@ bool sleep_while(std::atomic<uint32_t>* word, uint32_t value, uint64_t until) {
   }
   return true;
 }
-void wake_all(std::atomic<uint32_t>* word) {
-  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
-}
 
 int64_t distance(uint64_t from, uint64_t to) { return static_cast<int64_t>(to - from); }
 
@@ -156,7 +153,7 @@ void ClockMeter::stop() {
 
 void ClockMeter::wake() {
   request_.fetch_add(1, std::memory_order_release);
-  wake_all(&request_);
+  futex_wake(&request_);
 }
 
 void* ClockMeter::thread_main(void* meter) {
@@ -183,12 +180,12 @@ void ClockMeter::serve() {
     }
     high_ = kFar;
     ready_.store(done + 1, std::memory_order_release);
-    wake_all(&ready_);
+    futex_wake(&ready_);
     if (pinned_) {
       answer_burst();
     }
     answer_.store(done + 1, std::memory_order_release);
-    wake_all(&answer_);
+    futex_wake(&answer_);
   }
 }
 

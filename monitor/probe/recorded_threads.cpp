@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "monitor/probe/before_start.h"
+#include "monitor/probe/chunk_pool.h"
 #include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/chunks.h"
 #include "monitor/probe/function_units.h"

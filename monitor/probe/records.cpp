@@ -83,7 +83,8 @@ void put_drain(uint64_t released, uint64_t pc) {
   if (TSOMON_LIKELY(is_last(*context, context->stamped) && context->encoder.stamp == released)) {
     capture::put_drain(context->encoder);
     context->stamped = context->encoder.end;
-  } else if ((context = writable()) != nullptr) {
+  } else if ((context = writable()) != nullptr && released >= local.thread->began) {
+    // Else the thread has begun anew meanwhile, in another slice, with an empty store buffer.
     // The encoder goes back to an earlier stamp; those to come do not.
     context->floor = last_stamp(*context);
     capture::put_open_fence(context->encoder, pc, released);

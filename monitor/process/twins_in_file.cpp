@@ -4,16 +4,21 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 
 #include <cxxabi.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gelf.h>
 
 #include "monitor/process/descriptor.h"
+#include "monitor/process/module_files.h"
 #include "tso/support/open_file.h"
+#include "tso/support/printable.h"
 
 namespace tsomon {
 namespace {
@@ -81,7 +86,49 @@ void read_functions(Elf* elf, Elf_Scn* section, uint64_t address,
   }
 }
 
+// Empty: it has none.
+std::string without_text(const capture::Module& module, const FileSearch& search) {
+  constexpr size_t kShown = 8;
+  const std::string file = find_code_file(module.path, module.build_id, search);
+  const auto twins = file.empty() ? Result<TwinsInFile>(TwinsInFile{}) : twins_in_file(file);
+  std::vector<std::string> functions;
+  for (const WithoutTwin& each : twins ? twins->without : std::vector<WithoutTwin>()) {
+    if (!each.why.ends_with("excluded from instrumentation")) {
+      functions.push_back(printable(each.function.substr(0, each.function.find('('))));
+    }
+  }
+  std::sort(functions.begin(), functions.end());
+  functions.erase(std::unique(functions.begin(), functions.end()), functions.end());
+  if (functions.empty()) {
+    return {};
+  }
+  const size_t shown = std::min(functions.size(), kShown);
+  return fmt::format(
+      "functions of {} without a twin, what they do was not seen: {}{}", printable(module.path),
+      fmt::join(functions.begin(), functions.begin() + static_cast<long>(shown), ", "),
+      functions.size() > shown ? fmt::format(" and {} more", functions.size() - shown) : "");
+}
+
 }  // namespace
+
+std::vector<std::string> libraries_without_twins(const std::vector<capture::Module>& modules,
+                                                 const FileSearch& search) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, std::string>, std::string> known;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::vector<std::string> texts;
+  for (size_t i = 1; i < modules.size(); ++i) {  // the first is the program
+    const capture::Module& module = modules[i];
+    const auto [at, is_new] = known.try_emplace({module.path, module.build_id});
+    if (is_new) {
+      at->second = without_text(module, search);
+    }
+    if (!at->second.empty() && std::find(texts.begin(), texts.end(), at->second) == texts.end()) {
+      texts.push_back(at->second);
+    }
+  }
+  return texts;
+}
 
 Result<TwinsInFile> twins_in_file(const std::string& path) {
   elf_version(EV_CURRENT);

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "decoders/capture/reader.h"
+#include "monitor/process/file_search.h"
 #include "tso/support/result.h"
 
 namespace tsomon {
@@ -32,5 +34,11 @@ struct TwinsInFile {
 };
 
 Result<TwinsInFile> twins_in_file(const std::string& path);
+
+// The functions without a twin of the libraries that are loaded, but for those that the library excludes from instrumentation itself:
+// a sentence for each such library. Of the program the linker's wrapper tells it (UnseenCode, decoders/capture/entries.h). Files are
+// looked at once in a process. Thread-safe.
+std::vector<std::string> libraries_without_twins(const std::vector<capture::Module>& modules,
+                                                 const FileSearch& search);
 
 }  // namespace tsomon
