@@ -151,7 +151,7 @@ __attribute__((noinline)) void enter_function(uint64_t pc, uint64_t frame, bool 
   if ((function == nullptr && depth == 0) || local.off) {
     return;
   }
-  activate();
+  activate(pc);
   if (calls == nullptr) {
     calls = static_cast<Call*>(take_block());
     if (calls == nullptr) {

@@ -256,7 +256,7 @@ void in_child() {
     prepare_clock_after_fork();
     recording = start_chunk_writer(output_path(false));
     if (recording && was_active) {
-      activate();
+      activate(0);
     }
   }
 }

@@ -304,9 +304,9 @@ void abandon_thread(Thread* thread) {
 Thread* threads() { return all_threads.load(std::memory_order_acquire); }
 
 // Without slices only while the process has one thread: nobody races with the first call.
-void activate() {
+void activate(uint64_t pc) {
   if (TSOMON_UNLIKELY(controlled)) {
-    return join_or_leave();
+    return join_or_leave(pc);
   }
   if (TSOMON_UNLIKELY(recording && !active.load(std::memory_order_relaxed))) {
     active.store(true, std::memory_order_relaxed);

@@ -35,7 +35,7 @@
 namespace tsomon::probe {
 
 // Starts recording when this is the first unit or thread.
-void activate();
+void activate(uint64_t pc);  // where it is called from; 0: the runtime
 bool activated();
 void put_known_objects();  // those that are there when recording starts
 void start();

@@ -148,9 +148,11 @@ bool leave_slice() {
   return true;
 }
 
-void join_or_leave() {
+void join_or_leave(uint64_t pc) {
   if (local.thread == nullptr) {
-    join_slice();
+    if (TSOMON_LIKELY(armed.load(std::memory_order_relaxed) != kArmed) || is_in_twin(pc)) {
+      join_slice();
+    }
   } else if (local.units == 0 && (closing.load(std::memory_order_relaxed) || finishing())) {
     leave_slice();
   }

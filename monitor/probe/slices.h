@@ -38,8 +38,9 @@ inline bool takes_part(const Thread* thread) {
 bool join_slice();
 // It is not recorded from now on. False: a handler has interrupted it, perhaps in a hook, which goes on.
 bool leave_slice();
-// At the beginning of a unit: one of both, where it is time for it.
-void join_or_leave();
+// At the beginning of a unit: one of both, where it is time for it. A slice that is armed begins in a twin: what calls the runtime
+// at `pc` may be plain code, which runs all the time.
+void join_or_leave(uint64_t pc);
 
 // The handler of a signal begins; what leave_signal() takes.
 HandlerPlace enter_signal(const void* interrupted);

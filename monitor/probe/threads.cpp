@@ -255,7 +255,7 @@ TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attribut
   if (!(recording || controlled) || (local.off && local.thread == nullptr)) {
     return real_pthread_create(handle, attributes, routine, argument);
   }
-  activate();
+  activate(0);
   auto* const data = static_cast<Start*>(std::malloc(sizeof(Start)));
   if (data == nullptr) {
     return EAGAIN;

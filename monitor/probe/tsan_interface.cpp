@@ -146,12 +146,12 @@ TSOMON_HOOK void __tsan_external_write(void* object, void* caller, void*) {
 
 TSOMON_HOOK void* __tsan_get_current_fiber() {
   start();
-  activate();
+  activate(TSOMON_PC());
   return local.thread != nullptr ? static_cast<void*>(local.thread) : &no_fiber;
 }
 TSOMON_HOOK void* __tsan_create_fiber(unsigned) {
   start();
-  activate();
+  activate(TSOMON_PC());
   if (local.thread == nullptr) {
     return &no_fiber;
   }

@@ -125,6 +125,24 @@ TwinChoice choice_now(uint32_t* number) {
   }
 }
 
+// What was found about places in the code: the place, and in the lowest bit of it shifted whether a twin is there. Of modules that
+// are there: a new one forgets all.
+constexpr size_t kKnownPlaces = 256;
+std::atomic<uint64_t> known_places[kKnownPlaces];
+
+void forget_places() {
+  for (std::atomic<uint64_t>& place : known_places) {
+    place.store(0, std::memory_order_relaxed);
+  }
+}
+
+// The twin that an entry leads to: behind the five bytes, of which the last four are the distance.
+uint64_t twin_of(uint64_t entry) {
+  int32_t distance = 0;
+  std::memcpy(&distance, reinterpret_cast<const void*>(entry + 1), sizeof distance);
+  return entry + 5 + static_cast<int64_t>(distance);
+}
+
 bool has_twins() {
   for (const Module& module : modules) {
     if (module.state.load(std::memory_order_acquire) >= Module::kHere) {
@@ -148,6 +166,35 @@ bool watch_twins(const TwinChoice& choice) {
   chosen = choice;
   choices.fetch_add(1);
   return !has_twins() || write_modules(nullptr, choice);
+}
+
+bool is_in_twin(uint64_t pc) {
+  std::atomic<uint64_t>& known = known_places[pc % kKnownPlaces];
+  if (const uint64_t place = known.load(std::memory_order_relaxed); place >> 1 == pc) {
+    return (place & 1) != 0;
+  }
+  // Of all beginnings in front of it the last one.
+  uint64_t nearest = 0;
+  bool is_twin = false;
+  const auto offer = [&](uint64_t begin, bool twin) {
+    if (begin < pc && begin > nearest) {
+      nearest = begin;
+      is_twin = twin;
+    }
+  };
+  const uint64_t signals = block_signals();  // a handler might ask for a module that is held
+  for (Module& module : modules) {
+    if (hold(module)) {
+      for (const int32_t* entry = module.begin; entry != module.end; ++entry) {
+        offer(entry_of(entry), false);
+        offer(twin_of(entry_of(entry)), true);
+      }
+      module.state.store(Module::kHere);
+    }
+  }
+  restore_signals(signals);
+  known.store(pc << 1 | (is_twin ? 1 : 0), std::memory_order_relaxed);
+  return is_twin;
 }
 
 void unwatch_twins_after_fork() {
@@ -175,6 +222,7 @@ TSOMON_HOOK void tsomon_runtime_twins_here(const int32_t* begin, const int32_t* 
     if (module.state.compare_exchange_strong(expected, Module::kBeingTold)) {
       module.begin = begin;
       module.end = end;
+      forget_places();
       module.state.store(Module::kHere);
       // Plain is how it comes. Another choice may be made meanwhile: the last one counts.
       uint32_t number = 0;

@@ -36,6 +36,8 @@ bool watch_twins(const TwinChoice& choice);
 inline bool watch_twins(bool watched) {
   return watch_twins(TwinChoice{watched ? TwinChoice::kAll : TwinChoice::kNone});
 }
+// Whether the code at `pc` is that of a twin. What was asked for before costs nothing; else a look at all functions.
+bool is_in_twin(uint64_t pc);
 // In the child, nothing is watched.
 void unwatch_twins_after_fork();
 

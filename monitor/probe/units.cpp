@@ -98,7 +98,7 @@ __attribute__((noinline)) uint32_t stamp_unit(Context* context) {
 }
 // What was not expected, or is the first of its thread.
 __attribute__((noinline)) uint32_t enter_slowly(const char* name, uint64_t pc) {
-  activate();
+  activate(pc);
   if (name == nullptr) {
     return 0;
   }
@@ -245,7 +245,7 @@ TSOMON_HOOK void tsomon_runtime_unit_begin(const char* name) {
   if (explored_unit(explore::MarkKind::kUnitBegin, name)) {
     return;
   }
-  activate();
+  activate(TSOMON_PC());
   if (name == nullptr) {
     return;
   }
