@@ -83,6 +83,24 @@ int show(const FindingsArguments& options, Store& store) {
   return kExitClean;
 }
 
+int list_incidents(const FindingsArguments& options, Store& store) {
+  const auto incidents = store.incidents();
+  if (!incidents) {
+    return refuse(incidents.error());
+  }
+  for (const service::Incident& each : *incidents) {
+    if (options.output == OutputFormat::kJson) {
+      put_json(stdout, incident_json(each), kFindingsTool);
+    } else {
+      put_lines(stdout, incident_lines(each));
+    }
+  }
+  if (incidents->empty() && options.output == OutputFormat::kText) {
+    put_lines(stdout, "no incident is kept\n");
+  }
+  return kExitClean;
+}
+
 int suppress(const FindingsArguments& options, Store& store) {
   const auto kept = store.find(options.id);
   if (!kept) {
@@ -107,17 +125,22 @@ int forget(const FindingsArguments& options, Store& store) {
 }
 
 int run_findings(const FindingsArguments& options) {
-  if (options.id.empty() != (options.action == "list")) {
-    put_message(kFindingsTool, options.id.empty()
-                                   ? fmt::format("{}: expected the fingerprint of a finding, or "
-                                                 "its first digits, found none",
-                                                 options.action)
-                                   : "list has no further word; show ID shows one finding");
+  const bool lists = options.action == "list" || options.action == "incidents";
+  if (options.id.empty() != lists) {
+    put_message(kFindingsTool,
+                options.id.empty()
+                    ? fmt::format("{}: expected the fingerprint of a finding, or "
+                                  "its first digits, found none",
+                                  options.action)
+                    : options.action + " has no further word; show ID shows one finding");
     return kExitBadInput;
   }
   const auto store = Store::visit(options.store);
   if (!store) {
     return refuse(store.error());
+  }
+  if (options.action == "incidents") {
+    return list_incidents(options, **store);
   }
   if (options.action == "suppress") {
     return suppress(options, **store);
@@ -137,9 +160,9 @@ void add_findings_command(CLI::App& app, int& exit_status) {
       ->add_option("action", options->action,
                    "list: all, the last one first; show: all that is known of one; suppress: it is "
                    "not\ntold any more; forget: it and its slices go, and it is new when it comes "
-                   "again")
-      ->check(one_of({"list", "show", "suppress", "forget"}))
-      ->option_text("list|show|suppress|forget [list]");
+                   "again;\nincidents: what flight recorders have kept")
+      ->check(one_of({"list", "show", "suppress", "forget", "incidents"}))
+      ->option_text("list|show|suppress|forget|incidents [list]");
   command->add_option("id", options->id, "The fingerprint of a finding, or its first digits")
       ->option_text("ID");
   command

@@ -32,7 +32,9 @@ constexpr int kNotice = 5;
 
 void put_finding(const service::NewFinding& found, OutputFormat format, const std::string& before) {
   const service::SeenFinding& finding = found.finding;
-  const char* const verdict = finding.definite ? "definite" : "possible";
+  const char* const verdict = finding.predicted  ? "predicted"
+                              : finding.definite ? "definite"
+                                                 : "possible";
   if (format == OutputFormat::kJson) {
     put_json(stdout,
              {{"file", found.target},

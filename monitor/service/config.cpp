@@ -171,8 +171,8 @@ class ConfigTable {
       *value = static_cast<Number>(number->get());
     }
   }
-  // "1%", "0.01" or 0.01.
-  void share(const char* key, double* value) {
+  // "1%", "0.01" or 0.01. `none`: so is 0.
+  void share(const char* key, double* value, bool none = false) {
     const toml::node* const found = node(key);
     if (found == nullptr) {
       return;
@@ -183,10 +183,15 @@ class ConfigTable {
     } else if (const auto number = found->value<double>(); number && found->is_number()) {
       share = *number > 0 && *number <= 1 ? number : std::nullopt;
     }
+    if (const auto number = found->value<double>(); none && number && *number == 0) {
+      share = 0;
+    }
     if (share) {
       *value = *share;
     } else {
-      wrong(*found, key, "a share as \"1%\" or 0.01, more than 0 and at most 1");
+      wrong(*found, key,
+            none ? "a share as \"1%\" or 0.01, at most 1; 0 is none"
+                 : "a share as \"1%\" or 0.01, more than 0 and at most 1");
     }
   }
   void duration(const char* key, std::chrono::microseconds least, std::chrono::microseconds most,
@@ -251,6 +256,10 @@ void read_service(ConfigTable table, ServiceConfig* config) {
                static_cast<int64_t>(ServiceConfig::kMostMegabytes), &config->store_megabytes);
   table.text("metrics", &config->metrics);
   table.flag("journal", &config->journal);
+  table.share("idle_share", &config->idle_share, true);
+  table.number("memory_megabytes", static_cast<int64_t>(ServiceConfig::kLeastMemory),
+               static_cast<int64_t>(ServiceConfig::kMostMegabytes), &config->memory_megabytes);
+  table.share("cpu_share", &config->cpu_share);
   table.finish();
 }
 
@@ -319,6 +328,13 @@ TargetConfig read_target(ConfigTable table) {
     table.wrong(*labels, "labels", "focus = true beside it");
   }
   table.texts("suppressions", &target.suppressions);
+  table.duration("flight_recorder", std::chrono::milliseconds(100), seconds(60),
+                 "a time as \"5s\", from 100ms to 60s", &target.flight_recorder);
+  table.text("flight_function", &target.flight_function);
+  if (const toml::node* const function = table.node("flight_function");
+      function != nullptr && target.flight_recorder.count() == 0) {
+    table.wrong(*function, "flight_function", "flight_recorder beside it");
+  }
   if (ways > 1) {
     table.only_one({"pid", "program", "command"});
   }

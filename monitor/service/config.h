@@ -41,6 +41,9 @@ struct TargetConfig {
   bool cold = false;
   std::vector<std::string> labels;
   std::vector<std::string> suppressions;  // files
+  std::chrono::microseconds flight_recorder{
+      0};                       // how much of the past is kept when something happens; 0: nothing
+  std::string flight_function;  // pattern of functions whose call is such a thing; empty: none
 
   bool operator==(const TargetConfig&) const = default;
 };
@@ -48,11 +51,15 @@ struct TargetConfig {
 struct ServiceConfig {
   static constexpr uint64_t kLeastMegabytes = 16;
   static constexpr uint64_t kMostMegabytes = uint64_t{1} << 20;
+  static constexpr uint64_t kLeastMemory = 64;
 
   std::string store;  // folder
   uint64_t store_megabytes = 1024;
-  std::string metrics;   // textfile for Prometheus; empty: none
-  bool journal = false;  // lines begin with their level, as sd-daemon(3) says
+  std::string metrics;               // textfile for Prometheus; empty: none
+  double idle_share = 0.02;          // of a processor, for analyses of kept slices; 0: none
+  uint64_t memory_megabytes = 1024;  // of the monitor
+  double cpu_share = 0;              // of a processor, of the monitor; 0: any
+  bool journal = false;              // lines begin with their level, as sd-daemon(3) says
   std::vector<TargetConfig> targets;
 };
 

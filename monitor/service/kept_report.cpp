@@ -1,13 +1,16 @@
 #include "monitor/service/kept_report.h"
 
+#include <algorithm>
 #include <ctime>
 #include <set>
 #include <sstream>
 
 #include <fmt/format.h>
 
+#include "monitor/report/json_fields.h"
 #include "monitor/report/render.h"
 #include "monitor/report/results.h"
+#include "monitor/service/predicted_kind.h"
 #include "tso/support/printable.h"
 
 namespace tsomon::service {
@@ -16,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const char* verdict_of(const KeptFinding& finding) {
-  return finding.definite ? "definite" : "possible";
+  return finding.predicted ? "predicted" : finding.definite ? "definite" : "possible";
 }
 
 std::string targets_of(const KeptFinding& finding) {
@@ -27,9 +30,83 @@ std::string targets_of(const KeptFinding& finding) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Json witness_of(const KeptFinding& finding) {
-  Json object = Json::parse(finding.json, nullptr, false);
+Json object_of(const std::string& text) {
+  Json object = Json::parse(text, nullptr, false);
   return object.is_object() ? object : Json::object();
+}
+
+std::string shown_text(const Json& object, const char* key) {
+  return printable(report::text_of(object, key));
+}
+
+// "a.cpp:1 to a.cpp:7".
+std::string span_of(const Json& block, const char* between = " to ") {
+  std::vector<std::string> ends;
+  for (const std::string& each : report::texts_of(report::array_of(block, "locations"))) {
+    ends.push_back(printable(each));
+  }
+  return fmt::format("{}", fmt::join(ends, between));
+}
+
+std::string repair_lines(const Json& repair) {
+  const auto verified = repair.find("verified");
+  const bool is_known = verified != repair.end() && verified->is_boolean();
+  std::string lines = fmt::format("    repair, {}:\n", !is_known               ? "not verified"
+                                                       : verified->get<bool>() ? "verified"
+                                                                               : "refuted");
+  report::for_each_object(report::array_of(repair, "blocks"), [&](const Json& block) {
+    lines += fmt::format("        make atomic: unit {}, {}\n", shown_text(block, "unit"),
+                         span_of(block));
+    if (const auto lock = block.find("lock"); lock != block.end() && lock->is_object()) {
+      lines += fmt::format("        lock: hold {} over it\n", shown_text(*lock, "name"));
+    }
+  });
+  report::for_each_object(report::array_of(repair, "fences"), [&](const Json& fence) {
+    lines += fmt::format("        fence after {}\n", shown_text(fence, "location"));
+  });
+  return lines;
+}
+
+// The cause is what the best repair takes away.
+std::string explanation_lines(const std::string& explanation) {
+  const Json object = object_of(explanation);
+  std::string lines;
+  report::for_each_object(report::array_of(object, "eliminators"), [&](const Json& repair) {
+    if (lines.empty()) {
+      report::for_each_object(report::array_of(repair, "blocks"), [&](const Json& block) {
+        lines += fmt::format("    cause: unit {} is interrupted between {}\n",
+                             shown_text(block, "unit"), span_of(block, " and "));
+      });
+      report::for_each_object(report::array_of(repair, "fences"), [&](const Json& fence) {
+        lines += fmt::format("    cause: the store at {} may commit late\n",
+                             shown_text(fence, "location"));
+      });
+    }
+    lines += repair_lines(repair);
+  });
+  return lines;
+}
+
+const char* state_name(SliceAnalysis::State state) {
+  return state == SliceAnalysis::State::kBegun  ? "begun"
+         : state == SliceAnalysis::State::kDone ? "done"
+                                                : "left";
+}
+
+std::string analysis_line(const SliceAnalysis& analysis) {
+  return fmt::format("        {}{}{}: {}\n", name_of(analysis.what),
+                     analysis.property.empty() ? "" : " ", printable(analysis.property),
+                     analysis.state == SliceAnalysis::State::kBegun
+                         ? fmt::format("begun {} times", analysis.tries)
+                         : printable(analysis.result));
+}
+
+// The list of `predict` that a finding of this property is in.
+const char* list_of(const std::string& property) {
+  const auto* const kind =
+      std::find_if(kPredictedKinds.begin(), kPredictedKinds.end(),
+                   [&](const PredictedKind& each) { return property == each.property; });
+  return kind == kPredictedKinds.end() ? kPredictedKinds.front().list : kind->list;
 }
 
 }  // namespace
@@ -64,7 +141,17 @@ std::string kept_report(const KeptFinding& finding, const std::string& suppresse
   }
   for (const std::string& file : finding.files) {
     out += fmt::format("    slice {}\n", printable(file));
+    for (const SliceAnalysis& analysis : finding.analyses) {
+      out += analysis.file == file ? analysis_line(analysis) : std::string();
+    }
   }
+  if (finding.predicted) {
+    out +=
+        "    predicted from these slices: it was not seen, but could have been in another "
+        "schedule, "
+        "unless something that the slice does not show rules that out\n";
+  }
+  out += explanation_lines(finding.explanation);
   report::Results results;
   results.add(kept_result_json(finding, {}), "store");
   results.finish();
@@ -95,15 +182,54 @@ Json kept_json(const KeptFinding& finding, const std::string& suppressed) {
                          {"last_seen", time_text(sighting.last_seen)}});
   }
   object["files"] = finding.files;
+  if (!finding.explanation.empty()) {
+    object["explanation"] = object_of(finding.explanation);
+  }
+  Json& analyses = object["analyses"] = Json::array();
+  for (const SliceAnalysis& analysis : finding.analyses) {
+    analyses.push_back({{"file", analysis.file},
+                        {"what", name_of(analysis.what)},
+                        {"property", analysis.property},
+                        {"state", state_name(analysis.state)},
+                        {"tries", analysis.tries},
+                        {"crashes", analysis.crashes},
+                        {"result", analysis.result}});
+  }
   return object;
 }
 
 Json kept_result_json(const KeptFinding& finding, const std::string& suppressed) {
-  Json whole = witness_of(finding);
+  Json whole = object_of(finding.json);
   whole.update(kept_json(finding, suppressed));
+  if (finding.predicted) {
+    return {{"file", targets_of(finding)},
+            {"verdict", verdict_of(finding)},
+            {"complete", false},
+            {"tool", "tsomon findings"},
+            {"kinds", Json::array({finding.property})},
+            {list_of(finding.property), Json::array({std::move(whole)})}};
+  }
   return {{"file", targets_of(finding)},    {"property", finding.property},
           {"verdict", verdict_of(finding)}, {"complete", false},
           {"tool", "tsomon findings"},      {"findings", Json::array({std::move(whole)})}};
+}
+
+std::string incident_lines(const Incident& incident) {
+  std::string lines =
+      fmt::format("{} {} {}: {}: {} of {} slices are kept\n", incident.number,
+                  time_text(incident.happened), printable(incident.place.target),
+                  printable(incident.reason), incident.files.size(), incident.slices);
+  for (const std::string& file : incident.files) {
+    lines += fmt::format("    slice {}\n", printable(file));
+  }
+  return lines;
+}
+
+Json incident_json(const Incident& incident) {
+  return {{"incident", incident.number},     {"time", time_text(incident.happened)},
+          {"target", incident.place.target}, {"host", incident.place.host},
+          {"build", incident.place.build},   {"reason", incident.reason},
+          {"slices", incident.slices},       {"files", incident.files}};
 }
 
 }  // namespace tsomon::service

@@ -18,12 +18,19 @@ std::string time_text(int64_t time);
 
 // Two lines: how often, where, since when; what happened. `suppressed`: by what; empty: it is not.
 std::string kept_lines(const KeptFinding& finding, const std::string& suppressed);
-// All that is known: where it was seen, which slices show it, and the report of its best witness.
+// All that is known: where it was seen, which slices show it, what became of analysing them, cause and repair, and the report of
+// its best witness.
 std::string kept_report(const KeptFinding& finding, const std::string& suppressed);
 
-// `fingerprint`, `property`, `verdict`, `count`, `slices`, `first_seen`, `last_seen`, `summary`, `sightings`, `files`.
+// `fingerprint`, `property`, `verdict`, `count`, `slices`, `first_seen`, `last_seen`, `summary`, `sightings`, `files`, `analyses`,
+// and `explanation` where there is one.
 nlohmann::ordered_json kept_json(const KeptFinding& finding, const std::string& suppressed);
-// As `check` writes a result, so that `tsomon report` reads it; the finding in it has what kept_json() says, too.
+// As `check`, of a prediction as `predict` writes a result, so that `tsomon report` reads it; the finding in it has what kept_json() says, too.
 nlohmann::ordered_json kept_result_json(const KeptFinding& finding, const std::string& suppressed);
+
+// One line, and one for each slice that is there.
+std::string incident_lines(const Incident& incident);
+// `incident`, `time`, `target`, `host`, `build`, `reason`, `slices`, `files`.
+nlohmann::ordered_json incident_json(const Incident& incident);
 
 }  // namespace tsomon::service

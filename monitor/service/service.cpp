@@ -12,6 +12,7 @@
 #include "monitor/service/durable_file.h"
 #include "monitor/service/metrics.h"
 #include "monitor/service/notify.h"
+#include "monitor/service/work_metrics.h"
 
 namespace tsomon::service {
 namespace {
@@ -50,8 +51,6 @@ constexpr CounterFamily kFamilies[] = {
      [](const TargetCounters& c) { return seconds(c.judging); }},
     {"tsomon_seen_events_total", "Events of the slices that were judged.",
      [](const TargetCounters& c) { return static_cast<double>(c.seen_events); }},
-    {"tsomon_lost_events_total", "Events of these slices that were lost.",
-     [](const TargetCounters& c) { return static_cast<double>(c.lost_events); }},
     {"tsomon_violations_total", "Violations that were seen, each time.",
      [](const TargetCounters& c) { return static_cast<double>(c.violations); }},
     {"tsomon_suppressed_violations_total", "Violations that a suppression hides.",
@@ -68,9 +67,10 @@ Service::Service(std::string config_file, ServiceConfig config, ServiceOutput ou
     : config_file_(std::move(config_file)),
       config_(std::move(config)),
       output_(std::move(output)),
-      host_(host_name()) {
+      host_(host_name()),
+      budget_(budget_limits()) {
   ::sigemptyset(&signals_);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
     ::sigaddset(&signals_, number);
   }
   ::pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
@@ -79,6 +79,7 @@ Service::Service(std::string config_file, ServiceConfig config, ServiceOutput ou
 }
 
 Service::~Service() {
+  stop_analysis();
   stop_all();
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
@@ -102,6 +103,7 @@ Result<void> Service::run() {
   for (const TargetConfig& target : config_.targets) {
     start(target);
   }
+  start_analysis();
   if (!notify_manager("READY=1")) {
     tell("the socket that NOTIFY_SOCKET names does not answer");
   }
@@ -110,6 +112,10 @@ Result<void> Service::run() {
     const int signal = ::sigtimedwait(&signals_, nullptr, &tick);
     if (signal == SIGHUP) {
       reload();
+    } else if (signal == SIGUSR1) {
+      for (const auto& watcher : watchers_) {
+        watcher->ask_for_incident();
+      }
     } else if (signal > 0) {
       break;
     } else if (all_are_over()) {
@@ -121,7 +127,11 @@ Result<void> Service::run() {
   notify_manager("STOPPING=1");
   // Another one ends the process.
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  if (analysis_ != nullptr) {
+    analysis_->ask_to_stop();  // both at once
+  }
   stop_all();
+  stop_analysis();
   write_metrics();
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const std::string& text : limiter_.due(Clock::now(), true)) {
@@ -133,6 +143,7 @@ Result<void> Service::run() {
 void Service::start(const TargetConfig& target) {
   WatcherLinks links;
   links.store = store_.get();
+  links.budget = &budget_;
   links.host = host_;
   links.found = [this](const NewFinding& finding) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -140,6 +151,55 @@ void Service::start(const TargetConfig& target) {
   };
   links.tell = [this](const std::string& text) { tell(text); };
   watchers_.push_back(std::make_unique<TargetWatcher>(target, std::move(links)));
+}
+
+BudgetLimits Service::budget_limits() const {
+  return {config_.memory_megabytes * kMegabyte, config_.cpu_share, config_.targets.size()};
+}
+
+void Service::start_analysis() {
+  if (config_.idle_share <= 0) {
+    return;
+  }
+  AnalysisLinks links;
+  links.store = store_.get();
+  links.host = host_;
+  links.suppressions = [targets = config_.targets,
+                        own = store_->suppressions_file()](const std::string& name) {
+    std::vector<std::string> files = {own};
+    for (const TargetConfig& target : targets) {
+      if (target.name == name) {
+        files.insert(files.end(), target.suppressions.begin(), target.suppressions.end());
+      }
+    }
+    std::erase_if(files, [](const std::string& file) { return ::access(file.c_str(), R_OK) != 0; });
+    return files;
+  };
+  links.found = [this](const SliceAnalysis& analysis, const SeenFinding& finding) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    output_.found({analysis.place.target, 0, analysis.taken, analysis.place, finding});
+  };
+  links.tell = [this](const std::string& text) { tell(text); };
+  IdleBounds bounds;
+  bounds.share = config_.idle_share;
+  analysis_ = std::make_unique<KeptAnalysis>(bounds, std::move(links));
+}
+
+void Service::stop_analysis() {
+  if (analysis_ != nullptr) {
+    analysis_->ask_to_stop();
+    const AnalysisCounters so_far = analysed();
+    analysis_.reset();
+    analysed_before_ = so_far;
+  }
+}
+
+AnalysisCounters Service::analysed() const {
+  AnalysisCounters sum = analysed_before_;
+  if (analysis_ != nullptr) {
+    sum.add(analysis_->counters());
+  }
+  return sum;
 }
 
 void Service::stop_all() {
@@ -179,7 +239,10 @@ void Service::reload() {
         start(target);
       }
     }
+    stop_analysis();
     config_ = std::move(fresh);
+    start_analysis();
+    budget_.set_limits(budget_limits());
     store_->set_bound(config_.store_megabytes * kMegabyte);
     tell(fmt::format("{}: read again: {} targets", config_file_, config_.targets.size()));
   }
@@ -266,6 +329,8 @@ std::string Service::metrics_text() {
       metrics.sample({{"target", target}, {"reason", reason}}, static_cast<double>(count));
     }
   }
+  add_plan_metrics(counters, &metrics);
+  add_analysis_metrics(analysed(), &metrics);
   metrics.family("tsomon_watching", Type::kGauge, "Whether the target is there and watched.");
   for (const auto& [target, is] : watching) {
     metrics.sample({{"target", target}}, is ? 1 : 0);

@@ -3,7 +3,7 @@
 // Life        run() goes on until SIGTERM or SIGINT, or until no target can come again; it then has what is known stored and
 //             counted within a second. A second such signal ends the process. SIGHUP reads the configuration again:
 //             targets that are the same go on, others end or begin; with any mistake in it all stays as it was, and the
-//             mistakes are told. The store's folder stays the one that it began with.
+//             mistakes are told. The store's folder stays the one that it began with. SIGUSR1: flight recorders are kept.
 // Told        Where nobody reads any more, it goes on. Each new finding once; messages, the same one at most once a minute (message_limiter.h).
 // Metrics     A textfile for Prometheus (node_exporter's textfile collector), written every few seconds and at the end.
 // systemd     READY, RELOADING, STOPPING, and WATCHDOG as long as every target's thread goes on (notify.h).
@@ -21,7 +21,9 @@
 #include <string>
 #include <vector>
 
+#include "monitor/service/budget.h"
 #include "monitor/service/config.h"
+#include "monitor/service/kept_analysis.h"
 #include "monitor/service/message_limiter.h"
 #include "monitor/service/store.h"
 #include "monitor/service/target_watcher.h"
@@ -47,6 +49,10 @@ class Service {
   void tell(const std::string& text);
   void start(const TargetConfig& target);
   void stop_all();
+  void start_analysis();
+  void stop_analysis();
+  AnalysisCounters analysed() const;
+  BudgetLimits budget_limits() const;
   void reload();
   void look_after();
   void write_metrics();
@@ -59,7 +65,10 @@ class Service {
   const ServiceOutput output_;
   const std::string host_;
   std::unique_ptr<Store> store_;
+  Budget budget_;
   std::vector<std::unique_ptr<TargetWatcher>> watchers_;
+  std::unique_ptr<KeptAnalysis> analysis_;  // none: it is off
+  AnalysisCounters analysed_before_;
   std::map<std::string, TargetCounters> before_;  // of watchers that are gone, by the target's name
   Clock::time_point metrics_written_;
   Clock::time_point watchdog_fed_;

@@ -81,7 +81,9 @@ Result<StartedProgram> StartedProgram::start(const std::vector<std::string>& com
 }
 
 StartedProgram::StartedProgram(StartedProgram&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), ended_(std::exchange(other.ended_, true)) {}
+    : pid_(std::exchange(other.pid_, -1)),
+      ended_(std::exchange(other.ended_, true)),
+      status_(other.status_) {}
 
 StartedProgram::~StartedProgram() {
   if (has_ended()) {
@@ -95,8 +97,7 @@ StartedProgram::~StartedProgram() {
 }
 
 bool StartedProgram::has_ended() {
-  int status = 0;
-  ended_ = ended_ || ::waitpid(pid_, &status, WNOHANG) == pid_;
+  ended_ = ended_ || ::waitpid(pid_, &status_, WNOHANG) == pid_;
   return ended_;
 }
 

@@ -28,11 +28,13 @@ class StartedProgram {
 
   pid_t pid() const { return pid_; }
   bool has_ended();
+  int wait_status() const { return status_; }  // of waitpid(2), once it has
 
  private:
   explicit StartedProgram(pid_t pid) : pid_(pid) {}
   pid_t pid_;
   bool ended_ = false;
+  int status_ = 0;
 };
 
 }  // namespace tsomon::service

@@ -13,6 +13,7 @@
 #include "monitor/process/module_files.h"
 #include "monitor/process/running_programs.h"
 #include "monitor/service/started_program.h"
+#include "monitor/service/system_time.h"
 #include "tso/support/printable.h"
 
 namespace tsomon::service {
@@ -23,12 +24,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLookForIt{1000};
 constexpr milliseconds kFirstPause{200};
 constexpr milliseconds kLongestPause{30'000};
-
-int64_t now_in_microseconds() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 SamplingOptions sampling_options(const TargetConfig& config, pid_t pid) {
   SamplingOptions options;
@@ -74,6 +69,14 @@ void TargetCounters::add(const SamplingSummary& summary) {
   elapsed += summary.elapsed;
   cost += summary.cost;
   judging += summary.judging;
+  planned += summary.planned;
+  for (const auto& [reason, count] : summary.dropped) {
+    dropped[reason] += count;
+  }
+  gaps += summary.gaps;
+  shortened += summary.shortened;
+  delayed += summary.delayed;
+  delay += summary.delay;
 }
 
 void TargetCounters::add(const TargetCounters& more) {
@@ -97,6 +100,14 @@ void TargetCounters::add(const TargetCounters& more) {
   suppressed += more.suppressed;
   new_findings += more.new_findings;
   not_stored += more.not_stored;
+  unjudged_events += more.unjudged_events;
+  planned += more.planned;
+  add_all(more.dropped, &dropped);
+  gaps += more.gaps;
+  shortened += more.shortened;
+  delayed += more.delayed;
+  delay += more.delay;
+  incidents += more.incidents;
 }
 
 TargetWatcher::TargetWatcher(TargetConfig config, WatcherLinks links)
@@ -158,6 +169,7 @@ void TargetWatcher::ask_to_stop() {
 // Or until a stop.
 void TargetWatcher::wait_a_moment(milliseconds time) {
   sign_of_life();
+  answer_dump_request();
   std::unique_lock<std::mutex> lock(mutex_);
   stopped_.wait_for(lock, time, [this] { return stop_.asked(); });
 }
@@ -200,12 +212,23 @@ std::optional<pid_t> TargetWatcher::next_process() {
   return std::nullopt;
 }
 
+void TargetWatcher::set_up_budget(SamplingOptions* options) const {
+  if (links_.budget != nullptr) {
+    options->most_bytes = links_.budget->slice_bytes();
+    options->judging_bytes = links_.budget->judging_bytes();
+    options->drop = [this] { return links_.budget->refusal(); };
+  }
+}
+
 void TargetWatcher::watch(pid_t pid) {
   const std::pair process(pid, attach::start_of(pid));
   const SightingPlace place = place_of_process(config_, links_.host, pid);
   SamplingOptions options = sampling_options(config_, pid);
+  set_up_budget(&options);
+  set_up_flight(place, &options);
   options.going_on = [&](const SamplingSummary& summary) {
     sign_of_life();
+    answer_dump_request();
     watching_ = summary.slices() != 0;
     const std::lock_guard<std::mutex> lock(mutex_);
     current_ = summary;
@@ -218,6 +241,8 @@ void TargetWatcher::watch(pid_t pid) {
     counters_.add(summary ? *summary : current_);
     current_ = {};
   }
+  keep_what_led_to_the_end(pid, process.second);
+  ring_.reset();
   if (stop_.asked()) {
     return;
   }
@@ -250,6 +275,7 @@ void TargetWatcher::judged(const JudgedSlice& slice, const SightingPlace& place,
       const std::lock_guard<std::mutex> lock(mutex_);
       counters_.seen_events += report.events;
       counters_.lost_events += report.lost_events;
+      counters_.unjudged_events += slice.unjudged_events;
     }
     if (report.violations() != 0) {
       const auto more = findings_of(report, slice.checked, input);
@@ -259,9 +285,7 @@ void TargetWatcher::judged(const JudgedSlice& slice, const SightingPlace& place,
   for (const std::string& warning : slice.checked.warnings) {
     tell(warning);
   }
-  if (!found.empty()) {
-    keep(found, slice.file, place, pid);
-  }
+  follow_flight(found, found.empty() ? 0 : keep(found, slice.file, place, pid));
   sign_of_life();
 }
 
@@ -316,8 +340,8 @@ std::vector<SeenFinding> TargetWatcher::findings_of(const CheckReport& report,
   return found;
 }
 
-void TargetWatcher::keep(const std::vector<SeenFinding>& found, int capture,
-                         const SightingPlace& place, pid_t pid) {
+int64_t TargetWatcher::keep(const std::vector<SeenFinding>& found, int capture,
+                            const SightingPlace& place, pid_t pid) {
   const int64_t time = now_in_microseconds();
   const auto added = links_.store->add(place, time, found, capture);
   if (!added) {
@@ -325,7 +349,7 @@ void TargetWatcher::keep(const std::vector<SeenFinding>& found, int capture,
                      added.error().to_string()));
     const std::lock_guard<std::mutex> lock(mutex_);
     ++counters_.not_stored;
-    return;
+    return 0;
   }
   if (!added->problem.empty()) {
     tell(added->problem);
@@ -339,6 +363,7 @@ void TargetWatcher::keep(const std::vector<SeenFinding>& found, int capture,
       links_.found({config_.name, pid, time, place, found[i]});
     }
   }
+  return added->slice;
 }
 
 // What cannot be read hides nothing: then too much is told, not too little.

@@ -5,8 +5,11 @@
 // Several     Processes of one name are watched one at a time, the oldest one that answers.
 // Refusals    A process that cannot be asked is asked again after a fifth of a second, then after twice as long each time, up to
 //             half a minute.
+// Budget      budget.h: slices are dropped where it is used up, and judging has its bounds.
+// Flight      With TargetConfig::flight_recorder the last slices are kept as an incident when something happens (flight_ring.h).
 // Suppressed  Findings that the target's suppressions hide, or the store's (read again when they change), are counted only.
-// Counters    Grow only; they can be read at any time.
+// Counters    Grow only; they can be read at any time. Slices that were planned are those that were recorded and those that were
+//             dropped; events that were sent those that were seen and those that were lost.
 // Thread-safety: all calls but wait() and the destructor.
 #pragma once
 
@@ -20,13 +23,16 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "monitor/findings/finding_filter.h"
+#include "monitor/service/budget.h"
 #include "monitor/service/config.h"
+#include "monitor/service/flight_ring.h"
 #include "monitor/service/store.h"
 #include "monitor/slices/sampling.h"
 #include "tso/support/work.h"
@@ -48,7 +54,8 @@ struct TargetCounters {
   std::chrono::microseconds cost{0};     // processor time of the process for it
   std::chrono::microseconds judging{0};  // ... of this one
   uint64_t seen_events = 0;
-  uint64_t lost_events = 0;
+  uint64_t lost_events = 0;      // in recording
+  uint64_t unjudged_events = 0;  // recorded ones that a bound kept from being judged
   Verdicts judged;
   std::map<std::string, uint64_t>
       inconclusive;  // by reason; what is more than kMostReasons is under "other"
@@ -56,7 +63,15 @@ struct TargetCounters {
   uint64_t suppressed = 0;    // of them
   uint64_t new_findings = 0;  // fingerprints that the store did not have
   uint64_t not_stored = 0;    // slices with findings that could not be
+  uint64_t planned = 0;       // slices, as SamplingSummary has it; likewise
+  std::map<std::string, uint64_t> dropped;
+  std::chrono::microseconds gaps{0};
+  uint64_t shortened = 0;
+  uint64_t delayed = 0;
+  std::chrono::microseconds delay{0};
+  uint64_t incidents = 0;
 
+  uint64_t sent_events() const { return seen_events + lost_events + unjudged_events; }
   void add(const SamplingSummary& summary);
   void add(const TargetCounters& more);
 };
@@ -71,6 +86,7 @@ struct NewFinding {
 
 struct WatcherLinks {
   Store* store = nullptr;
+  Budget* budget = nullptr;  // nullptr: there is none
   std::string host;
   // Called by threads of watchers, several at a time.
   std::function<void(const NewFinding&)> found;
@@ -88,6 +104,7 @@ class TargetWatcher {
   ~TargetWatcher();  // asks to stop, and waits
 
   void ask_to_stop();
+  void ask_for_incident() { dump_asked_ = true; }  // of the flight recorder, if there is one
   void wait();  // for its end; before the destructor, by the same thread
   bool is_over() const { return over_; }
   bool is_watching() const { return watching_; }
@@ -106,8 +123,15 @@ class TargetWatcher {
   std::vector<SeenFinding> findings_of(const CheckReport& report, CheckedProperties& checked,
                                        const std::string& input);
   void count(const CheckReport& report);
-  void keep(const std::vector<SeenFinding>& found, int capture, const SightingPlace& place,
-            pid_t pid);
+  // The number of the slice in the store; 0: it is not there.
+  int64_t keep(const std::vector<SeenFinding>& found, int capture, const SightingPlace& place,
+               pid_t pid);
+  void set_up_flight(const SightingPlace& place, SamplingOptions* options);
+  void set_up_budget(SamplingOptions* options) const;
+  void keep_ring(const std::string& reason, bool after);
+  void answer_dump_request();
+  void follow_flight(const std::vector<SeenFinding>& found, int64_t stored);
+  void keep_what_led_to_the_end(pid_t pid, uint64_t began);
   FindingFilter& filter();
   void tell(const std::string& text) { links_.tell(config_.name + ": " + text); }
 
@@ -121,6 +145,7 @@ class TargetWatcher {
   StopFlag stop_;
   std::atomic<bool> over_{false};
   std::atomic<bool> watching_{false};
+  std::atomic<bool> dump_asked_{false};
   std::atomic<Clock::rep> sign_{0};
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable stopped_;
@@ -131,6 +156,8 @@ class TargetWatcher {
   uint64_t pid_began_ = 0;  // of a target by its number
   std::map<std::pair<pid_t, uint64_t>, Refusal> refused_;
   std::unique_ptr<StartedProgram> started_;
+  std::optional<FlightRing> ring_;      // of the process that is watched
+  std::set<std::string> has_incident_;  // findings, by fingerprint and property
   FindingFilter filter_;
   std::string filter_state_ = "not read";  // of the files
 

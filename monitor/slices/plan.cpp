@@ -15,7 +15,10 @@ double count(microseconds time) { return static_cast<double>(time.count()); }
 }  // namespace
 
 const char* name_of(SliceKind kind) {
-  return kind == SliceKind::kAll ? "all" : kind == SliceKind::kFocus ? "focus" : "cold";
+  return kind == SliceKind::kAll     ? "all"
+         : kind == SliceKind::kFocus ? "focus"
+         : kind == SliceKind::kCold  ? "cold"
+                                     : "trigger";
 }
 
 Plan::Plan(const PlanOptions& options) : options_(options), random_(options.seed) {
@@ -102,6 +105,11 @@ void Plan::learn(const WatchedSlice& slice) {
   }
   learn_heat(slice);
   learn_rest(slice);
+}
+
+void Plan::leave_out(SliceKind kind, microseconds ended) {
+  now_ = std::max(now_, ended);
+  of(kind).scheduled = false;
 }
 
 void Plan::learn_heat(const WatchedSlice& slice) {

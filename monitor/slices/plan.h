@@ -7,6 +7,7 @@
 //             more at a tenth. kCold: only functions that no slice has shown for a while, for long, until they have done as
 //             much as a slice of everything does: code that runs seldom is not met at random moments. One that
 //             was shown rests, twice as long each time it was shown again at once, half as long when it was not.
+//             kTrigger: what functions have begun that somebody waits for; never planned.
 // Budget      Processor time a second: what the share of time asked for costs with slices of everything, or the share of
 //             the process's own processor time asked for, or the smaller one. Each kind has its part of
 //             it: half of it is for everything, the rest for the others; what they have no use for is not used.
@@ -29,8 +30,8 @@
 
 namespace tsomon {
 
-enum class SliceKind : uint8_t { kAll, kFocus, kCold };
-inline constexpr size_t kSliceKinds = 3;
+enum class SliceKind : uint8_t { kAll, kFocus, kCold, kTrigger };
+inline constexpr size_t kSliceKinds = 4;
 const char* name_of(SliceKind kind);
 
 struct PlanOptions {
@@ -72,6 +73,8 @@ class Plan {
   // `rate`: processors that the process keeps busy, as far as it is known.
   PlannedSlice next(double rate);
   void learn(const WatchedSlice& slice);
+  // It was not recorded; its time was over at `ended`, since the plan's begin.
+  void leave_out(SliceKind kind, std::chrono::microseconds ended);
 
   size_t in_focus() const { return heat_.size(); }
 

@@ -4,10 +4,14 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <new>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "monitor/process/descriptor.h"
 #include "monitor/process/target.h"
@@ -50,13 +54,23 @@ class Sampler {
   bool is_over() const {
     return stop_asked() || (options_.time.count() != 0 && elapsed() >= options_.time);
   }
-  bool needs_functions() const { return options_.plan.focus || options_.plan.cold; }
+  bool needs_functions() const {
+    return options_.plan.focus || options_.plan.cold || !alarm_.empty();
+  }
   double rate() const;
   void go_on();
   bool sleep_until(Clock::time_point until);
   bool wait_for(const PlannedSlice& slice);
-  Result<bool> watch_one(const PlannedSlice& slice);
+  Result<bool> stand_by(const PlannedSlice& planned);
+  bool leave_out(const PlannedSlice& planned, const std::string& reason);
+  Result<bool> watch_one(const PlannedSlice& planned);
+  Result<SliceEnd> record(const PlannedSlice& planned, int file, microseconds patience);
+  Result<bool> judge(const PlannedSlice& planned, const SliceEnd& end, int file, microseconds at,
+                     microseconds used);
+  Result<CheckedProperties> check(const std::string& path);
+  uint64_t unjudged(const CheckReport& report, const std::string& path) const;
   Result<void> learn_functions(const std::string& file, WatchedSlice* slice);
+  bool has_alarm(const WatchedSlice& slice) const;
 
   const SamplingOptions& options_;
   const std::function<void(const JudgedSlice&)>& judged_;
@@ -64,6 +78,8 @@ class Sampler {
   std::optional<TwinFunctions> functions_;
   std::optional<attach::Target> target_;  // where functions are looked for
   std::vector<uint64_t> first_;           // functions that a slice waits for
+  std::vector<uint64_t> alarm_;           // likewise, between those that are planned
+  microseconds quiet_until_{0};           // nobody waits for these before
   std::unique_ptr<Trigger> trigger_;
   SamplingSummary summary_;
   const Clock::time_point begin_ = Clock::now();
@@ -72,7 +88,7 @@ class Sampler {
 
 Result<void> Sampler::prepare() {
   used_before_ = time_of(options_.pid);
-  if (needs_functions() ||
+  if (needs_functions() || !options_.alarm_functions.empty() ||
       (options_.trigger && options_.trigger->kind == TriggerName::Kind::kFunction)) {
     auto target = attach::Target::open(options_.pid);
     if (!target) {
@@ -80,6 +96,14 @@ Result<void> Sampler::prepare() {
     }
     target_ = std::move(*target);
     functions_.emplace(*target_);
+  }
+  if (!options_.alarm_functions.empty()) {
+    auto named = trigger_functions({TriggerName::Kind::kFunction, options_.alarm_functions, {}, 0},
+                                   *functions_);
+    if (!named) {
+      return tl::unexpected<Error>(named.error());
+    }
+    alarm_ = std::move(*named);
   }
   if (!options_.trigger) {
     return {};
@@ -123,6 +147,11 @@ bool Sampler::sleep_until(Clock::time_point until) {
 }
 
 bool Sampler::wait_for(const PlannedSlice& slice) {
+  constexpr microseconds kInTime{1000};
+  if (const microseconds late = elapsed() - slice.begin; late > kInTime) {
+    ++summary_.delayed;
+    summary_.delay += late;
+  }
   const Clock::time_point last =
       options_.time.count() == 0 ? Clock::time_point::max() : begin_ + options_.time;
   return sleep_until(std::min(begin_ + slice.begin, last)) &&
@@ -148,6 +177,58 @@ Result<void> Sampler::learn_functions(const std::string& file, WatchedSlice* sli
   return {};
 }
 
+// A slice begins before the planned one when one of the functions is called.
+Result<bool> Sampler::stand_by(const PlannedSlice& planned) {
+  constexpr microseconds kWorthIt{5000};
+  constexpr microseconds kLongest{500'000};  // then others may look
+  Result<bool> goes_on = true;
+  while (goes_on && *goes_on && !alarm_.empty() && !is_over() &&
+         planned.begin - elapsed() > kWorthIt && elapsed() >= quiet_until_ &&
+         (!options_.drop || options_.drop().empty())) {
+    go_on();
+    PlannedSlice one;
+    one.kind = SliceKind::kTrigger;
+    one.begin = std::min(planned.begin, elapsed() + kLongest);
+    one.time = options_.plan.slice;
+    goes_on = watch_one(one);
+  }
+  return goes_on;
+}
+
+// True: nobody asked to stop meanwhile.
+bool Sampler::leave_out(const PlannedSlice& planned, const std::string& reason) {
+  ++summary_.dropped[reason];
+  summary_.gaps += planned.time;
+  const bool goes_on = sleep_until(Clock::now() + planned.time);
+  plan_.leave_out(planned.kind, elapsed());
+  return goes_on;
+}
+
+Result<SliceEnd> Sampler::record(const PlannedSlice& planned, int file, microseconds patience) {
+  SliceRequest request{options_.pid, options_.folder, planned.time, planned.functions,
+                       planned.most_bytes};
+  if (options_.most_bytes != 0) {
+    request.most_bytes = request.most_bytes == 0
+                             ? options_.most_bytes
+                             : std::min(request.most_bytes, options_.most_bytes);
+  }
+  const bool bounded = options_.time.count() != 0;
+  const microseconds left = std::max(options_.time - elapsed(), microseconds(1));
+  if (bounded) {
+    request.time = std::min(left, planned.time);
+  }
+  if (planned.kind == SliceKind::kTrigger) {
+    request.functions = {WatchedFunctions::Which::kFirst, alarm_};
+    request.patience = patience;
+  } else if (!first_.empty()) {
+    request.functions = {WatchedFunctions::Which::kFirst, first_};
+    request.patience = bounded ? left : microseconds(0);
+  }
+  auto end = record_slice(request, file);
+  summary_.shortened += end && request.most_bytes != 0 && end->bytes >= request.most_bytes ? 1 : 0;
+  return end;
+}
+
 // False: the program has ended.
 Result<bool> Sampler::watch_one(const PlannedSlice& planned) {
   const Descriptor file(::memfd_create("tsomon-slice", MFD_CLOEXEC));
@@ -157,54 +238,67 @@ Result<bool> Sampler::watch_one(const PlannedSlice& planned) {
                                        {},
                                        fmt::format("there is none: {}", std::strerror(errno))});
   }
-  SliceRequest request{options_.pid, options_.folder, planned.time, planned.functions,
-                       planned.most_bytes};
-  if (options_.time.count() != 0) {
-    request.time = std::clamp(options_.time - elapsed(), microseconds(1), planned.time);
-  }
-  if (!first_.empty()) {
-    request.functions = {WatchedFunctions::Which::kFirst, first_};
-    request.patience = options_.time.count() == 0
-                           ? microseconds(0)
-                           : std::max(options_.time - elapsed(), microseconds(1));
-  }
   const microseconds at = elapsed();
   const microseconds used = time_of(options_.pid);
-  const auto end = record_slice(request, file.get());
+  const bool is_planned = planned.kind != SliceKind::kTrigger;
+  const auto end = record(planned, file.get(), std::max(planned.begin - at, microseconds(1)));
+  const off_t size = ::lseek(file.get(), 0, SEEK_END);
+  const bool shows_something = end ? end->threads != 0 : size > 0;
+  if (options_.recorded && shows_something) {
+    options_.recorded(file.get(), static_cast<uint64_t>(std::max<off_t>(size, 0)));
+  }
   if (!end) {
     if (summary_.slices() == 0) {
       return tl::unexpected<Error>(end.error());
     }
+    if (is_planned) {
+      ++summary_.dropped["not answered"];
+    }
     summary_.ended = end.error().message;
     return false;
   }
+  if (!is_planned && end->threads == 0) {
+    return true;  // nobody has called them
+  }
+  summary_.planned += is_planned ? 0 : 1;
+  return judge(planned, *end, file.get(), at, used);
+}
+
+Result<bool> Sampler::judge(const PlannedSlice& planned, const SliceEnd& end, int file,
+                            microseconds at, microseconds used) {
   SamplingSummary::Kind& kind = summary_.kinds[static_cast<size_t>(planned.kind)];
   ++kind.slices;
-  kind.watched += end->watched;
-  summary_.cut_units += end->cut_units;
-  summary_.without_threads += end->threads == 0 ? 1 : 0;
+  kind.watched += end.watched;
+  summary_.cut_units += end.cut_units;
+  summary_.without_threads += end.threads == 0 ? 1 : 0;
   WatchedSlice watched;
   watched.kind = planned.kind;
-  watched.watched = end->watched;
-  watched.bytes = end->bytes;
+  watched.watched = end.watched;
+  watched.bytes = end.bytes;
   watched.ended = elapsed();
   const microseconds most = std::max(time_of(options_.pid) - used, microseconds(0));
   microseconds cost{0};
   const microseconds own = own_time();
-  if (end->threads != 0) {
-    const std::string path = fmt::format("/proc/self/fd/{}", file.get());
-    auto checked = check_properties(path, InputFormat::kCapture, options_.questions);
+  if (end.threads != 0) {
+    const std::string path = fmt::format("/proc/self/fd/{}", file);
+    auto checked = check(path);
     if (!checked) {
       return tl::unexpected<Error>(checked.error());
     }
     cost = std::min(most, cost_of(checked->reports.front().events));
+    const uint64_t left = unjudged(checked->reports.front(), path);
     if (needs_functions()) {
       if (const auto learnt = learn_functions(path, &watched); !learnt) {
         return tl::unexpected<Error>(learnt.error());
       }
     }
     const WorkPause outside;  // what was found is told whole
-    judged_({summary_.slices(), planned.kind, at, file.get(), *checked});
+    judged_({summary_.slices(), planned.kind, at, file, left, *checked});
+  }
+  if (planned.kind == SliceKind::kTrigger || has_alarm(watched)) {
+    const WorkPause outside;
+    quiet_until_ = elapsed() + options_.alarm_rest;
+    options_.alarm();
   }
   const microseconds judging = own_time() - own;
   summary_.cost += cost;
@@ -215,13 +309,66 @@ Result<bool> Sampler::watch_one(const PlannedSlice& planned) {
   return true;
 }
 
+// What comes from the program may be anything: its size bounds what it may take.
+Result<CheckedProperties> Sampler::check(const std::string& path) {
+  WorkBounds bounds;
+  bounds.max_bytes = options_.judging_bytes;
+  WorkMeter meter(bounds);
+  try {
+    const WorkScope scope(&meter);
+    std::error_code error;
+    const uint64_t size = std::filesystem::file_size(path, error);
+    return within_input(error ? 0 : size, [&] {
+      return check_properties(path, InputFormat::kCapture, options_.questions);
+    });
+  } catch (const WorkEnded& end) {
+    const WorkPause outside;
+    CheckedProperties nothing;
+    for (const CheckOptions& question : options_.questions) {
+      CheckReport& report = nothing.reports.emplace_back();
+      report.property = question.property;
+      report.missing(limit_text(end.limit()));
+    }
+    return nothing;
+  } catch (const std::bad_alloc&) {
+    return tl::unexpected<Error>(Error{
+        ErrorKind::kEnvironment, "memory for judging a slice", {}, "the machine has no more"});
+  }
+}
+
+uint64_t Sampler::unjudged(const CheckReport& report, const std::string& path) const {
+  const bool ended_early =
+      std::any_of(report.notes.begin(), report.notes.end(), [](const std::string& note) {
+        return note == limit_text(WorkLimit::kStopped) || note == limit_text(WorkLimit::kWork) ||
+               note == limit_text(WorkLimit::kMemory);
+      });
+  if (!ended_early) {
+    return 0;
+  }
+  const WorkPause outside;  // also after a stop
+  const auto all = events_of_slice(path);
+  return all ? *all - std::min(*all, report.events) : 0;
+}
+
+bool Sampler::has_alarm(const WatchedSlice& slice) const {
+  return elapsed() >= quiet_until_ &&
+         std::any_of(alarm_.begin(), alarm_.end(), [&](uint64_t entry) {
+           return std::binary_search(slice.shown.begin(), slice.shown.end(), entry);
+         });
+}
+
 Result<SamplingSummary> Sampler::watch() {
   while (!is_over()) {
     const PlannedSlice planned = plan_.next(rate());
-    if (!wait_for(planned)) {
-      break;
+    auto goes_on = stand_by(planned);
+    if (goes_on && *goes_on) {
+      if (!wait_for(planned)) {
+        break;
+      }
+      ++summary_.planned;
+      const std::string reason = options_.drop ? options_.drop() : std::string();
+      goes_on = reason.empty() ? watch_one(planned) : Result<bool>(leave_out(planned, reason));
     }
-    const auto goes_on = watch_one(planned);
     if (!goes_on) {
       return tl::unexpected<Error>(goes_on.error());
     }

@@ -6,7 +6,10 @@
 // Cost        Of the process: its events, each of which takes some nanoseconds (kNanosecondsOfEvent,
 //             docs/measurements/recording.md), but no more than the processor time that it used meanwhile. Of
 //             this one: its processor time while it judges. Not measured are the caches that both take from the program.
-// Memory      That of one slice and its judgement, at a time.
+// Memory      That of one slice and its judgement, at a time; judging has a bound that follows from the slice's size (tso/support/work.h),
+//             and that of the options.
+// Sums        Slices that were planned were recorded, or dropped for a reason. Which are dropped is decided before anything of them is
+//             recorded; the time that such a slice would have taken passes unwatched.
 // Errors      As record_slice(); once something was watched a program that ends is no error. As Trigger, TwinFunctions.
 // Stops       A stop (tso/support/work.h) ends the slice that is recorded; it is judged.
 // Thread-safety: none.
@@ -16,6 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +43,18 @@ struct SamplingOptions {
   std::optional<TriggerName> trigger;   // the plan's kinds are not looked at then
   std::chrono::microseconds time{0};    // in all; 0: until a stop, or the program's end
   std::vector<CheckOptions> questions;  // at least one
+  uint64_t most_bytes = 0;  // of a slice's records, from which on it ends; 0: as they come
+  uint64_t judging_bytes = UINT64_MAX;  // of memory, for judging one
+  // If there is one: why the slice that is due is dropped; empty: it is not.
+  std::function<std::string()> drop;
+  // If there is one, is called with each slice in which somebody took part before it is judged: its capture, and how many
+  // bytes it has. Also with what there is of one in which the program ended.
+  std::function<void(int, uint64_t)> recorded;
+  // Between slices one begins when a function of this pattern is called (as TriggerName's), of kTrigger; but for `rest` after
+  // that was seen, there or in another slice. `alarm` is called then, once the slice was judged.
+  std::string alarm_functions;  // empty: none
+  std::chrono::microseconds alarm_rest{0};
+  std::function<void()> alarm;
   // If there is one, is called after each slice and while one is waited for, several times a second, with what came so far.
   std::function<void(const SamplingSummary&)> going_on;
 };
@@ -54,8 +70,14 @@ struct SamplingSummary {
   std::chrono::microseconds cost{0};     // ... of it for being watched
   std::chrono::microseconds judging{0};  // ... of this process
   uint64_t cut_units = 0;
-  uint64_t without_threads = 0;  // slices in which nobody took part
-  std::string ended;             // why before its time; empty: it was not
+  uint64_t without_threads = 0;             // slices in which nobody took part
+  std::string ended;                        // why before its time; empty: it was not
+  uint64_t planned = 0;                     // slices whose moment came: recorded, or
+  std::map<std::string, uint64_t> dropped;  // ... not, by reason
+  std::chrono::microseconds gaps{0};        // for which these were planned
+  uint64_t shortened = 0;                   // slices that ended because of most_bytes
+  uint64_t delayed = 0;  // slices whose moment had passed while another one was judged
+  std::chrono::microseconds delay{0};  // ... for so long
 
   uint64_t slices() const;
   const Kind& everything() const { return kinds[static_cast<size_t>(SliceKind::kAll)]; }
@@ -72,6 +94,7 @@ struct JudgedSlice {
   SliceKind kind = SliceKind::kAll;
   std::chrono::microseconds at{0};  // since watching began
   int file = -1;                    // its capture, a regular file; closed when `judged` returns
+  uint64_t unjudged_events = 0;     // that are in it, but a bound ended judging before
   CheckedProperties& checked;
 };
 

@@ -127,11 +127,14 @@ std::string answer(const Descriptor& socket, Clock::time_point until, Clock::tim
       until = until == Clock::time_point::max() ? Clock::now() + kPatience : until;
     }
     const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+    const auto look = *stopped || ends - Clock::now() > kLook
+                          ? kLook
+                          : std::chrono::ceil<milliseconds>(ends - Clock::now());
     pollfd state{socket.get(), POLLIN, 0};
     if (left.count() <= 0) {
       return {};
     }
-    if (::poll(&state, 1, static_cast<int>(std::min(left, kLook).count())) > 0) {
+    if (::poll(&state, 1, static_cast<int>(std::clamp(look, milliseconds(0), left).count())) > 0) {
       std::array<char, 512> text{};
       const ssize_t size = ::recv(socket.get(), text.data(), text.size(), 0);
       return size > 0 ? std::string(text.data(), static_cast<size_t>(size)) : std::string();

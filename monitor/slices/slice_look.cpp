@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -165,14 +166,16 @@ SliceLook SliceLooker::finish() {
   return look;
 }
 
-Result<SliceLook> look_at_slice(const std::string& file, const std::vector<std::string>& labels) {
+namespace {
+
+Result<void> for_each_block(const std::string& file,
+                            const std::function<void(const EventBlock&, const Symbols&)>& visit) {
   SourceOptions options;
   options.format = InputFormat::kCapture;
   auto source = open_events(file, options);
   if (!source) {
     return tl::unexpected<Error>(source.error());
   }
-  SliceLooker looker(labels);
   EventBlock block;
   while (!stop_asked()) {
     const auto more = (*source)->next(block);
@@ -182,9 +185,25 @@ Result<SliceLook> look_at_slice(const std::string& file, const std::vector<std::
     if (!*more) {
       break;
     }
-    looker.add(block, (*source)->symbols());
+    visit(block, (*source)->symbols());
   }
-  return looker.finish();
+  return {};
+}
+
+}  // namespace
+
+Result<uint64_t> events_of_slice(const std::string& file) {
+  uint64_t events = 0;
+  return for_each_block(
+             file, [&](const EventBlock& block, const Symbols&) { events += block.events.size(); })
+      .map([&] { return events; });
+}
+
+Result<SliceLook> look_at_slice(const std::string& file, const std::vector<std::string>& labels) {
+  SliceLooker looker(labels);
+  return for_each_block(file, [&](const EventBlock& block,
+                                  const Symbols& symbols) { looker.add(block, symbols); })
+      .map([&] { return looker.finish(); });
 }
 
 }  // namespace tsomon

@@ -71,6 +71,8 @@ class SliceLooker {
   uint64_t events_ = 0;
 };
 
+// Of a capture: how many events it has. O(1) memory.
+Result<uint64_t> events_of_slice(const std::string& file);
 // Of a capture.
 Result<SliceLook> look_at_slice(const std::string& file, const std::vector<std::string>& labels);
 

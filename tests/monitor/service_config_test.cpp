@@ -38,6 +38,9 @@ store = "/var/lib/tsomon"
 store_megabytes = 64
 metrics = "/run/tsomon.prom"
 journal = true
+idle_share = "5%"
+memory_megabytes = 256
+cpu_share = 0.1
 
 [[target]]
 name = "bank"
@@ -51,6 +54,8 @@ focus = true
 cold = true
 labels = ["transfer*"]
 suppressions = ["known.supp", "more.supp"]
+flight_recorder = "5s"
+flight_function = "audit*"
 
 [[target]]
 name = "once"
@@ -66,6 +71,9 @@ pid = 4711
   CHECK(config.store_megabytes == 64);
   CHECK(config.metrics == "/run/tsomon.prom");
   CHECK(config.journal);
+  CHECK(config.idle_share == doctest::Approx(0.05));
+  CHECK(config.memory_megabytes == 256);
+  CHECK(config.cpu_share == doctest::Approx(0.1));
   REQUIRE(config.targets.size() == 3);
   const TargetConfig& bank = config.targets[0];
   CHECK(bank.name == "bank");
@@ -81,7 +89,10 @@ pid = 4711
   CHECK(bank.cold);
   CHECK(bank.labels == std::vector<std::string>{"transfer*"});
   CHECK(bank.suppressions == std::vector<std::string>{"known.supp", "more.supp"});
+  CHECK(bank.flight_recorder == microseconds(5'000'000));
+  CHECK(bank.flight_function == "audit*");
   const TargetConfig& once = config.targets[1];
+  CHECK(once.flight_recorder.count() == 0);
   CHECK(once.command == std::vector<std::string>{"./once", "--fast"});
   CHECK(once.properties == std::vector{Property::kSerializability});
   CHECK(once.sample == doctest::Approx(0.01));
@@ -117,6 +128,14 @@ TEST_CASE("each mistake has its place, what was expected and what was found") {
   CHECK(error_of("control = \"a\"").ends_with("found 'a'"));
   CHECK(error_of("suppressions = \"one\"").ends_with("expected an array of strings, found 'one'"));
   CHECK(error_of("suppressions = [\"one\", 2]").starts_with("t.toml:5:24: "));
+  CHECK(error_of("flight_recorder = 5").ends_with("from 100ms to 60s, found 5"));
+  CHECK(error_of("flight_recorder = \"2h\"").starts_with("t.toml:5:19: target.flight_recorder: "));
+  CHECK(error_of("flight_function = \"f\"").find("flight_recorder beside it") != std::string::npos);
+  CHECK(errors_of("[service]\nstore = 's'\nidle_share = 2\ncpu_share = 0\nmemory_megabytes = 1\n[[target]]\nname = "
+                  "'a'\npid = 7\n")
+            .size() == 3);
+  CHECK(parse_config("[service]\nstore = 's'\nidle_share = 0\n[[target]]\nname = 'a'\npid = 7\n", "t")
+            .config.idle_share == 0);
   CHECK(error_of("samples = 0.5").starts_with("t.toml:5:1: target: expected one of "));
   CHECK(error_of("samples = 0.5").ends_with("unknown key 'samples': did you mean sample?"));
   CHECK(error_of("'a\\u001b[2J' = 1").find('\x1b') == std::string::npos);

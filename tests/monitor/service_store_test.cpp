@@ -1,4 +1,6 @@
 // The store of the service: what it keeps, whatever ends whoever writes it.
+#include "tests/monitor/service_store.h"
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -13,7 +15,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,32 +34,18 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uint64_t kRoom = uint64_t{64} << 20;
+constexpr uint64_t kRoom = testing::kStoreRoom;
 const SightingPlace kPlace{"bank", "here", "abcd"};
 
 std::unique_ptr<Store> kept(const std::string& folder, uint64_t bytes = kRoom) {
-  auto store = Store::keep(folder, bytes);
-  if (!store) {
-    FAIL(store.error().to_string());
-  }
-  return std::move(*store);
+  return testing::kept_store(folder, bytes);
 }
 
 SeenFinding finding(uint64_t number, bool definite = true, uint64_t count = 1) {
-  return {fmt::format("{:016x}", number + 0x1000'0000'0000'0000),
-          "serializability",
-          definite,
-          count,
-          "a sentence",
-          "{\"accesses\":[]}"};
+  return testing::seen_finding(number, definite, count);
 }
 
-Descriptor slice_of(size_t bytes) {
-  Descriptor file(::memfd_create("capture", MFD_CLOEXEC));
-  const std::string text(bytes, 'c');
-  REQUIRE(::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(bytes));
-  return file;
-}
+Descriptor slice_of(size_t bytes) { return testing::slice_of(bytes); }
 
 std::string file_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -1,5 +1,5 @@
 // A server that goes on until SIGTERM, with a unit that is not atomic: docs/guide/monitor.md.
-// bank_server [correct]: with the lock held over the whole unit.
+// bank_server [correct]: with the lock held over the whole unit. bank_server busy: correct, and it never rests. SIGUSR2: it audits.
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -26,6 +26,14 @@ __attribute__((noinline)) void put(int64_t value) {
   balance = value;
 }
 
+std::atomic<bool> audit_asked{false};
+
+__attribute__((noinline)) int64_t audit() {
+  TSOMON_UNIT("audit");
+  const std::lock_guard<std::mutex> guard(lock);
+  return balance;
+}
+
 __attribute__((noinline)) void deposit(bool correct) {
   TSOMON_UNIT("deposit");
   if (correct) {
@@ -41,12 +49,19 @@ __attribute__((noinline)) void deposit(bool correct) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool correct = argc > 1 && std::string_view(argv[1]) == "correct";
+  const bool busy = argc > 1 && std::string_view(argv[1]) == "busy";
+  const bool correct = busy || (argc > 1 && std::string_view(argv[1]) == "correct");
   std::signal(SIGTERM, [](int) { stop = true; });
-  const auto serve = [correct] {
+  std::signal(SIGUSR2, [](int) { audit_asked = true; });
+  const auto serve = [correct, busy] {
     while (!stop) {
       deposit(correct);
-      usleep(50);
+      if (!busy) {
+        usleep(50);
+      }
+      if (audit_asked.exchange(false)) {
+        audit();
+      }
     }
   };
   std::thread first(serve);
