@@ -127,7 +127,7 @@ Result<IdleEnd> IdleProcess::run(const std::vector<std::string>& command, const 
   if (!output.is_open() || ::pipe2(ends.data(), O_CLOEXEC) != 0) {
     return problem(command.front(), errno);
   }
-  const Descriptor from(ends[0]);
+  Descriptor from(ends[0]);
   Descriptor to(ends[1]);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
@@ -145,6 +145,7 @@ Result<IdleEnd> IdleProcess::run(const std::vector<std::string>& command, const 
     ::waitpid(pid, nullptr, 0);
     return problem(command.front(), error);
   }
+  from = Descriptor(-1);
   IdleEnd end = follow(pid, stop);
   end.output = text_of(output.get());
   return end;

@@ -96,7 +96,7 @@ void TargetWatcher::follow_flight(const std::vector<SeenFinding>& found, int64_t
 // The socket of a process goes before the process does.
 void TargetWatcher::keep_what_led_to_the_end(pid_t pid, uint64_t began) {
   constexpr std::chrono::milliseconds kLook{10};
-  for (int looks = 0; looks < 100 && ring_ && !stop_.asked(); ++looks) {
+  for (int looks = 0; looks < 100 && ring_ && ring_->slices() != 0 && !stop_.asked(); ++looks) {
     if (attach::start_of(pid) != began) {
       break;
     }

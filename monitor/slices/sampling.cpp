@@ -225,7 +225,8 @@ Result<SliceEnd> Sampler::record(const PlannedSlice& planned, int file, microsec
     request.patience = bounded ? left : microseconds(0);
   }
   auto end = record_slice(request, file);
-  summary_.shortened += end && request.most_bytes != 0 && end->bytes >= request.most_bytes ? 1 : 0;
+  summary_.shortened +=
+      end && options_.most_bytes != 0 && end->bytes >= options_.most_bytes ? 1 : 0;
   return end;
 }
 

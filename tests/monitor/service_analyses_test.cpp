@@ -221,14 +221,18 @@ TEST_CASE("each analysis counts once, whenever who does it is killed") {
     REQUIRE(::waitpid(worker, nullptr, 0) == worker);
     const auto store = kept_store(folder);
     REQUIRE(store->notes().empty());
-    for (const KeptFinding& each : *store->findings()) {
+    const auto so_far = store->findings();
+    REQUIRE(so_far);
+    for (const KeptFinding& each : *so_far) {
       REQUIRE(each.count == 1);
     }
   }
   REQUIRE(work(std::mt19937_64(1), false));
   const auto store = kept_store(folder);
   size_t predicted = 0;
-  for (const KeptFinding& each : *store->findings()) {
+  const auto found = store->findings();
+  REQUIRE(found);
+  for (const KeptFinding& each : *found) {
     CHECK(each.count == 1);
     predicted += each.predicted ? 1 : 0;
   }

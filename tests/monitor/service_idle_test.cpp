@@ -234,7 +234,9 @@ esac
   CHECK(told.empty());
   CHECK(found == std::vector<std::string>{"3 abcdef"});
   std::vector<std::string> results;
-  for (const SliceAnalysis& each : *store->analyses()) {
+  const auto all = store->analyses();
+  REQUIRE(all);
+  for (const SliceAnalysis& each : *all) {
     if (each.what == SliceAnalysis::What::kPredict && each.slice <= 5) {
       results.push_back(each.result);
     }
