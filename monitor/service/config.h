@@ -51,8 +51,9 @@ struct ServiceConfig {
 
   std::string store;  // folder
   uint64_t store_megabytes = 1024;
-  std::string metrics;   // textfile for Prometheus; empty: none
-  bool journal = false;  // lines begin with their level, as sd-daemon(3) says
+  std::string metrics;         // textfile for Prometheus; empty: none
+  std::string metrics_listen;  // where they can be asked for (listen_address.h); empty: nowhere
+  bool journal = false;        // lines begin with their level, as sd-daemon(3) says
   std::vector<TargetConfig> targets;
 };
 

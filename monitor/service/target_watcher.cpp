@@ -24,12 +24,6 @@ constexpr milliseconds kLookForIt{1000};
 constexpr milliseconds kFirstPause{200};
 constexpr milliseconds kLongestPause{30'000};
 
-int64_t now_in_microseconds() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 SamplingOptions sampling_options(const TargetConfig& config, pid_t pid) {
   SamplingOptions options;
   options.pid = pid;
@@ -39,7 +33,7 @@ SamplingOptions sampling_options(const TargetConfig& config, pid_t pid) {
   options.plan.max_overhead = config.max_overhead;
   options.plan.focus = config.focus;
   options.plan.cold = config.cold;
-  options.plan.seed = static_cast<uint64_t>(now_in_microseconds());
+  options.plan.seed = static_cast<uint64_t>(wall_clock());
   options.labels = config.labels;
   for (const Property property : config.properties) {
     CheckOptions question;
@@ -68,6 +62,7 @@ std::string state_of(const std::string& file) {
 
 void TargetCounters::add(const SamplingSummary& summary) {
   slices += summary.slices();
+  used += summary.used;
   without_threads += summary.without_threads;
   cut_units += summary.cut_units;
   watched += summary.everything().watched;
@@ -83,20 +78,25 @@ void TargetCounters::add(const TargetCounters& more) {
     }
   };
   slices += more.slices;
+  judged_slices += more.judged_slices;
   without_threads += more.without_threads;
   cut_units += more.cut_units;
   watched += more.watched;
   elapsed += more.elapsed;
+  used += more.used;
   cost += more.cost;
   judging += more.judging;
   seen_events += more.seen_events;
   lost_events += more.lost_events;
+  units += more.units;
+  candidates += more.candidates;
   add_all(more.judged, &judged);
   add_all(more.inconclusive, &inconclusive);
   violations += more.violations;
   suppressed += more.suppressed;
   new_findings += more.new_findings;
   not_stored += more.not_stored;
+  refusals += more.refusals;
 }
 
 TargetWatcher::TargetWatcher(TargetConfig config, WatcherLinks links)
@@ -145,6 +145,7 @@ void TargetWatcher::work() {
     tell(fmt::format("is not watched any more: {}", problem.what()));
   }
   over_ = true;
+  journal_.is_over();
 }
 
 void TargetWatcher::ask_to_stop() {
@@ -197,6 +198,9 @@ std::optional<pid_t> TargetWatcher::next_process() {
       return pid;
     }
   }
+  if (candidates.empty()) {
+    journal_.waits();
+  }
   return std::nullopt;
 }
 
@@ -207,8 +211,12 @@ void TargetWatcher::watch(pid_t pid) {
   options.going_on = [&](const SamplingSummary& summary) {
     sign_of_life();
     watching_ = summary.slices() != 0;
+    if (watching_) {
+      journal_.watches(pid);
+    }
     const std::lock_guard<std::mutex> lock(mutex_);
     current_ = summary;
+    counters_.add(std::exchange(fresh_, {}));
   };
   const auto summary =
       watch_slices(options, [&](const JudgedSlice& slice) { judged(slice, place, pid); });
@@ -216,7 +224,13 @@ void TargetWatcher::watch(pid_t pid) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     counters_.add(summary ? *summary : current_);
+    counters_.refusals += summary ? 0 : 1;
     current_ = {};
+  }
+  if (summary) {
+    journal_.waits();
+  } else {
+    journal_.is_refused(pid, summary.error().to_string());
   }
   if (stop_.asked()) {
     return;
@@ -243,14 +257,16 @@ void TargetWatcher::judged(const JudgedSlice& slice, const SightingPlace& place,
   const std::string input =
       fmt::format("{}: process {}, slice {}", config_.name, pid, slice.number);
   std::vector<SeenFinding> found;
+  ++fresh_.judged_slices;
   bool first = true;
   for (const CheckReport& report : slice.checked.reports) {
     count(report);
     if (std::exchange(first, false)) {  // the others are of the same events
-      const std::lock_guard<std::mutex> lock(mutex_);
-      counters_.seen_events += report.events;
-      counters_.lost_events += report.lost_events;
+      fresh_.seen_events += report.events;
+      fresh_.lost_events += report.lost_events;
+      fresh_.units += report.units;
     }
+    fresh_.candidates += report.components;
     if (report.violations() != 0) {
       const auto more = findings_of(report, slice.checked, input);
       found.insert(found.end(), more.begin(), more.end());
@@ -266,8 +282,7 @@ void TargetWatcher::judged(const JudgedSlice& slice, const SightingPlace& place,
 }
 
 void TargetWatcher::count(const CheckReport& report) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  ++counters_.judged[{property_name(report.property), report.verdict_name()}];
+  ++fresh_.judged[{property_name(report.property), report.verdict_name()}];
   if (report.verdict() != Verdict::kInconclusive) {
     return;
   }
@@ -277,9 +292,11 @@ void TargetWatcher::count(const CheckReport& report) {
   }
   for (std::string& reason : reasons) {
     std::erase_if(reason, [](char c) { return c >= '0' && c <= '9'; });
-    auto& known = counters_.inconclusive;
-    const bool room = known.size() < TargetCounters::kMostReasons || known.contains(reason);
-    ++known[room ? reason : "other"];
+    const auto& known = counters_.inconclusive;  // nobody else changes it
+    auto& fresh = fresh_.inconclusive;
+    const bool room = known.size() + fresh.size() < TargetCounters::kMostReasons ||
+                      known.contains(reason) || fresh.contains(reason);
+    ++fresh[room ? reason : "other"];
   }
 }
 
@@ -310,21 +327,19 @@ std::vector<SeenFinding> TargetWatcher::findings_of(const CheckReport& report,
     one.summary = sentences[one.fingerprint];
     one.json = json_text(each);
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  counters_.violations += report.violations();
-  counters_.suppressed += hidden.hidden();
+  fresh_.violations += report.violations();
+  fresh_.suppressed += hidden.hidden();
   return found;
 }
 
 void TargetWatcher::keep(const std::vector<SeenFinding>& found, int capture,
                          const SightingPlace& place, pid_t pid) {
-  const int64_t time = now_in_microseconds();
+  const int64_t time = wall_clock();
   const auto added = links_.store->add(place, time, found, capture);
   if (!added) {
     tell(fmt::format("not stored: {}: {}: {}", found.front().fingerprint, found.front().summary,
                      added.error().to_string()));
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ++counters_.not_stored;
+    ++fresh_.not_stored;
     return;
   }
   if (!added->problem.empty()) {
@@ -332,10 +347,7 @@ void TargetWatcher::keep(const std::vector<SeenFinding>& found, int capture,
   }
   for (size_t i = 0; i < found.size(); ++i) {
     if (added->is_new[i]) {
-      {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        ++counters_.new_findings;
-      }
+      ++fresh_.new_findings;
       links_.found({config_.name, pid, time, place, found[i]});
     }
   }

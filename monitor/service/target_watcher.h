@@ -28,6 +28,7 @@
 #include "monitor/findings/finding_filter.h"
 #include "monitor/service/config.h"
 #include "monitor/service/store.h"
+#include "monitor/service/target_journal.h"
 #include "monitor/slices/sampling.h"
 #include "tso/support/work.h"
 
@@ -41,14 +42,18 @@ struct TargetCounters {
   static constexpr size_t kMostReasons = 32;
 
   uint64_t slices = 0;
+  uint64_t judged_slices = 0;
   uint64_t without_threads = 0;  // slices in which nobody took part
   uint64_t cut_units = 0;
   std::chrono::microseconds watched{0};  // of everything
   std::chrono::microseconds elapsed{0};  // in which it could be watched
-  std::chrono::microseconds cost{0};     // processor time of the process for it
+  std::chrono::microseconds used{0};     // processor time of the process
+  std::chrono::microseconds cost{0};     // ... of it for being watched
   std::chrono::microseconds judging{0};  // ... of this one
   uint64_t seen_events = 0;
   uint64_t lost_events = 0;
+  uint64_t units = 0;
+  uint64_t candidates = 0;  // groups of units that had to be searched
   Verdicts judged;
   std::map<std::string, uint64_t>
       inconclusive;  // by reason; what is more than kMostReasons is under "other"
@@ -56,6 +61,7 @@ struct TargetCounters {
   uint64_t suppressed = 0;    // of them
   uint64_t new_findings = 0;  // fingerprints that the store did not have
   uint64_t not_stored = 0;    // slices with findings that could not be
+  uint64_t refusals = 0;      // of a process to be watched, or of a slice to be judged
 
   void add(const SamplingSummary& summary);
   void add(const TargetCounters& more);
@@ -91,6 +97,7 @@ class TargetWatcher {
   void wait();  // for its end; before the destructor, by the same thread
   bool is_over() const { return over_; }
   bool is_watching() const { return watching_; }
+  TargetSituation situation() const { return journal_.situation(); }
   // When it was last seen to go on: it waits, or a slice was judged.
   Clock::time_point last_sign() const { return Clock::time_point(Clock::duration(sign_.load())); }
   const TargetConfig& config() const { return config_; }
@@ -109,7 +116,10 @@ class TargetWatcher {
   void keep(const std::vector<SeenFinding>& found, int capture, const SightingPlace& place,
             pid_t pid);
   FindingFilter& filter();
-  void tell(const std::string& text) { links_.tell(config_.name + ": " + text); }
+  void tell(const std::string& text) {
+    journal_.says(text);
+    links_.tell(config_.name + ": " + text);
+  }
 
   struct Refusal {
     Clock::time_point until;
@@ -122,12 +132,14 @@ class TargetWatcher {
   std::atomic<bool> over_{false};
   std::atomic<bool> watching_{false};
   std::atomic<Clock::rep> sign_{0};
+  TargetJournal journal_;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable stopped_;
   TargetCounters counters_;  // without those of
   SamplingSummary current_;  // ... the process that is watched
 
   // Only the watching thread touches these.
+  TargetCounters fresh_;    // of the slice that is judged: they are counted with it
   uint64_t pid_began_ = 0;  // of a target by its number
   std::map<std::pair<pid_t, uint64_t>, Refusal> refused_;
   std::unique_ptr<StartedProgram> started_;

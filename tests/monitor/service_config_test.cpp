@@ -37,6 +37,7 @@ TEST_CASE("a configuration with everything") {
 store = "/var/lib/tsomon"
 store_megabytes = 64
 metrics = "/run/tsomon.prom"
+metrics_listen = "[::1]:9464"
 journal = true
 
 [[target]]
@@ -65,6 +66,7 @@ pid = 4711
   CHECK(config.store == "/var/lib/tsomon");
   CHECK(config.store_megabytes == 64);
   CHECK(config.metrics == "/run/tsomon.prom");
+  CHECK(config.metrics_listen == "[::1]:9464");
   CHECK(config.journal);
   REQUIRE(config.targets.size() == 3);
   const TargetConfig& bank = config.targets[0];
