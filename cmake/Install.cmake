@@ -1,6 +1,6 @@
 # `cmake --install BUILD --prefix PREFIX`: the program and the embedded monitor here; the probe, its
 # header and the compiler wrappers in monitor/probe. find_package(tsomon) gives tsomon_instrument() and
-# the targets tsomon::monitor and tsomon::monitor_shared.
+# the targets tsomon::monitor, tsomon::monitor_shared and tsomon::watcher.
 #
 # Components, which are Debian packages (Package.cmake): `tool`, all that is not of the others; `library`, the shared library
 # of the embedded monitor; `development`, what programs with such a monitor are built with.
@@ -25,6 +25,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION share/doc/tsomon)
 install(TARGETS tsomon_monitor tsomon_decoders tsomon_online tsomon_offline tsomon_tso
         ARCHIVE DESTINATION lib COMPONENT development)
 install(FILES ${PROJECT_SOURCE_DIR}/monitor/live/monitor.h ${PROJECT_SOURCE_DIR}/monitor/live/monitor_c.h
+              ${PROJECT_SOURCE_DIR}/monitor/service/watcher.h
         DESTINATION include/tsomon COMPONENT development)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tsomonConfigVersion.cmake
                                  COMPATIBILITY SameMajorVersion)
@@ -32,7 +33,7 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/tsomonConfig.cmake ${PROJECT_BINARY_D
                COPYONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tsomonConfig.cmake ${PROJECT_BINARY_DIR}/tsomonConfigVersion.cmake
         DESTINATION lib/cmake/tsomon)
-foreach(name tsomon-monitor tsomon-monitor-shared)
+foreach(name tsomon-monitor tsomon-monitor-shared tsomon-watcher)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION lib/pkgconfig COMPONENT development)
 endforeach()

@@ -3,11 +3,13 @@
 #   monitor     tsomon::monitor               <tsomon/monitor.h>, <tsomon/monitor_c.h>: programs that feed a monitor of their
 #                                             own, in C++ or C
 #               tsomon::monitor_shared        the same as libtsomon-monitor.so
+#               tsomon::watcher               <tsomon/watcher.h>: programs that watch others, in C++
 # Without COMPONENTS all that is installed is there. A component that is unknown or not installed is not found, and tsomon is
 # not where it is required.
 #
 # The libraries behind tsomon::monitor (Debian: libfmt-dev, libdw-dev, libzstd-dev, libzydis-dev) are needed by programs that
-# link with it, and looked up then; tsomon::monitor_shared has them with it.
+# link with it, and looked up then; tsomon::monitor_shared has them with it. tsomon::watcher needs libsqlite3-dev and
+# libpfm4-dev besides.
 
 # Of where it really is: what is found as /lib may be in /usr/lib.
 get_filename_component(_tsomon_prefix ${CMAKE_CURRENT_LIST_DIR} REALPATH)
@@ -16,7 +18,7 @@ get_filename_component(_tsomon_prefix ${_tsomon_prefix}/../../.. ABSOLUTE)
 # Each by files that it cannot be without, and the Debian package that has them.
 set(_tsomon_instrument share/tsomon/cmake/TsomonInstrument.cmake lib/libtsomon_probe.a)
 set(_tsomon_instrument_package tsomon)
-set(_tsomon_monitor include/tsomon/monitor.h lib/libtsomon_monitor.a lib/libtsomon-monitor.so)
+set(_tsomon_monitor include/tsomon/monitor.h include/tsomon/watcher.h lib/libtsomon_monitor.a lib/libtsomon-monitor.so)
 set(_tsomon_monitor_package libtsomon-monitor-dev)
 set(_tsomon_components instrument monitor)
 
@@ -61,6 +63,9 @@ if(tsomon_monitor_FOUND AND NOT TARGET tsomon::monitor)
               stdc++ m)
   # The decoders and probes beside the monitor, and the libraries that they need, are left out.
   target_link_options(tsomon::monitor INTERFACE LINKER:--gc-sections)
+
+  add_library(tsomon::watcher INTERFACE IMPORTED)
+  target_link_libraries(tsomon::watcher INTERFACE tsomon::monitor sqlite3 pfm)
 
   add_library(tsomon::monitor_shared SHARED IMPORTED)
   set_target_properties(tsomon::monitor_shared PROPERTIES IMPORTED_LOCATION ${_tsomon_prefix}/lib/libtsomon-monitor.so

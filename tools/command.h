@@ -48,5 +48,8 @@ void add_record_command(CLI::App& app, int& exit_status);
 void add_report_command(CLI::App& app, int& exit_status);
 void add_run_command(CLI::App& app, int& exit_status);
 void add_script_command(CLI::App& app, int& exit_status);
+void add_show_command(CLI::App& app, int& exit_status);
+void add_status_command(CLI::App& app, int& exit_status);
+void add_top_command(CLI::App& app, int& exit_status);
 
 }  // namespace tsomon

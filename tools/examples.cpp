@@ -53,6 +53,13 @@ std::string_view examples_of(std::string_view command) {
             "  tsomon run -- ./program argument\n"
             "  tsomon run --save run.tsomon --report found.txt -- ./program"},
       Entry{"script", "  tsomon script run.tsomon | less"},
+      Entry{"show", "  tsomon show 1f3a --store /var/lib/tsomon"},
+      Entry{"status",
+            "  tsomon status --store /var/lib/tsomon\n"
+            "  tsomon status --store /var/lib/tsomon --output json | jq '.targets[].state'"},
+      Entry{"top",
+            "  tsomon top --store /var/lib/tsomon\n"
+            "  tsomon top --store /var/lib/tsomon --interval 10s --count 6 > minute.txt"},
   };
   for (const auto& [name, examples] : kExamples) {
     if (name == command) {

@@ -1,22 +1,21 @@
 // `tsomon findings`: what a store of `tsomon monitor` has kept.
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "monitor/findings/finding_filter.h"
-#include "monitor/service/kept_report.h"
 #include "monitor/service/store.h"
 #include "tools/command.h"
+#include "tools/kept_findings.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
+#include "tools/store_option.h"
 #include "tools/word_option.h"
 
 namespace tsomon {
 namespace {
 
-using service::KeptFinding;
 using service::Store;
 
 constexpr const char* kFindingsTool = "tsomon findings";
@@ -29,59 +28,7 @@ struct FindingsArguments {
   OutputFormat output = OutputFormat::kText;
 };
 
-int refuse(const Error& error) {
-  put_message(kFindingsTool, error.to_string());
-  return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
-}
-
-// What the store's own suppressions say of its findings.
-class StoreSuppressions {
- public:
-  static Result<StoreSuppressions> read(const Store& store) {
-    StoreSuppressions known;
-    if (std::error_code error; std::filesystem::exists(store.suppressions_file(), error)) {
-      auto filter = FindingFilter::read({store.suppressions_file()}, {});
-      if (!filter) {
-        return tl::unexpected<Error>(filter.error());
-      }
-      known.filter_ = std::move(*filter);
-    }
-    return known;
-  }
-  // The line that `suppress` has written; others ask for more than a store knows.
-  std::string hides(const KeptFinding& finding) {
-    FindingPlaces places;
-    places.fingerprint = finding.fingerprint;
-    return filter_.hides(places);
-  }
-
- private:
-  FindingFilter filter_;
-};
-
-int show(const FindingsArguments& options, Store& store) {
-  const auto kept = options.action == "list" ? store.findings() : store.find(options.id);
-  if (!kept) {
-    return refuse(kept.error());
-  }
-  auto suppressions = StoreSuppressions::read(store);
-  if (!suppressions) {
-    return refuse(suppressions.error());
-  }
-  const bool whole = options.action == "show";
-  for (const KeptFinding& each : *kept) {
-    const std::string by = suppressions->hides(each);
-    if (options.output == OutputFormat::kJson) {
-      put_json(stdout, whole ? kept_result_json(each, by) : kept_json(each, by), kFindingsTool);
-    } else {
-      put_lines(stdout, whole ? kept_report(each, by) : kept_lines(each, by));
-    }
-  }
-  if (kept->empty() && options.output == OutputFormat::kText) {
-    put_lines(stdout, "no finding is kept; which is not that there is none\n");
-  }
-  return kExitClean;
-}
+int refuse(const Error& error) { return refuse_store(kFindingsTool, error); }
 
 int list_incidents(const FindingsArguments& options, Store& store) {
   const auto incidents = store.incidents();
@@ -145,7 +92,12 @@ int run_findings(const FindingsArguments& options) {
   if (options.action == "suppress") {
     return suppress(options, **store);
   }
-  return options.action == "forget" ? forget(options, **store) : show(options, **store);
+  if (options.action == "forget") {
+    return forget(options, **store);
+  }
+  const bool all = options.action == "list";
+  return show_findings(**store, all ? std::nullopt : std::optional(options.id), options.output,
+                       kFindingsTool);
 }
 
 }  // namespace
@@ -153,9 +105,7 @@ int run_findings(const FindingsArguments& options) {
 void add_findings_command(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("findings", "What tsomon monitor has found and kept");
   auto options = std::make_shared<FindingsArguments>();
-  command->add_option("--store", options->store, "The folder that the configuration names")
-      ->option_text("DIR")
-      ->required();
+  add_store_option(*command, options->store);
   command
       ->add_option("action", options->action,
                    "list: all, the last one first; show: all that is known of one; suppress: it is "

@@ -148,6 +148,9 @@ int run(int argc, char** argv) {
   tsomon::add_report_command(app, exit_status);
   tsomon::add_run_command(app, exit_status);
   tsomon::add_script_command(app, exit_status);
+  tsomon::add_show_command(app, exit_status);
+  tsomon::add_status_command(app, exit_status);
+  tsomon::add_top_command(app, exit_status);
   tsomon::refuse_negative_numbers(app);
   add_colour_option(app);
   add_examples(app);

@@ -21,6 +21,7 @@
 
 #include "monitor/events/read_input.h"
 #include "monitor/probe/nearest.h"
+#include "monitor/service/listen_address.h"
 #include "tso/support/printable.h"
 #include "tso/support/quantity.h"
 
@@ -255,6 +256,12 @@ void read_service(ConfigTable table, ServiceConfig* config) {
   table.number("store_megabytes", static_cast<int64_t>(ServiceConfig::kLeastMegabytes),
                static_cast<int64_t>(ServiceConfig::kMostMegabytes), &config->store_megabytes);
   table.text("metrics", &config->metrics);
+  table.text("metrics_listen", &config->metrics_listen);
+  if (const toml::node* const listen = table.node("metrics_listen");
+      listen != nullptr && !config->metrics_listen.empty() &&
+      !parse_listen_address(config->metrics_listen)) {
+    table.wrong(*listen, "metrics_listen", kListenForm + std::string(", of this machine alone"));
+  }
   table.flag("journal", &config->journal);
   table.share("idle_share", &config->idle_share, true);
   table.number("memory_megabytes", static_cast<int64_t>(ServiceConfig::kLeastMemory),

@@ -55,8 +55,9 @@ struct ServiceConfig {
 
   std::string store;  // folder
   uint64_t store_megabytes = 1024;
-  std::string metrics;               // textfile for Prometheus; empty: none
-  double idle_share = 0.02;          // of a processor, for analyses of kept slices; 0: none
+  std::string metrics;         // textfile for Prometheus; empty: none
+  std::string metrics_listen;  // where they can be asked for (listen_address.h); empty: nowhere
+  double idle_share = 0.02;    // of a processor, for analyses of kept slices; 0: none
   uint64_t memory_megabytes = 1024;  // of the monitor
   double cpu_share = 0;              // of a processor, of the monitor; 0: any
   bool journal = false;              // lines begin with their level, as sd-daemon(3) says

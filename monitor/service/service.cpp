@@ -63,12 +63,17 @@ constexpr CounterFamily kFamilies[] = {
 
 }  // namespace
 
-Service::Service(std::string config_file, ServiceConfig config, ServiceOutput output)
+Service::Service(std::string config_file, ServiceConfig config, ServiceOutput output, Place place)
     : config_file_(std::move(config_file)),
       config_(std::move(config)),
       output_(std::move(output)),
+      place_(place),
       host_(host_name()),
-      budget_(budget_limits()) {
+      budget_(budget_limits()),
+      observation_(config_file_, [this](const std::string& text) { tell(text); }) {
+  if (place_ == Place::kEmbedded) {
+    return;
+  }
   ::sigemptyset(&signals_);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
     ::sigaddset(&signals_, number);
@@ -81,7 +86,9 @@ Service::Service(std::string config_file, ServiceConfig config, ServiceOutput ou
 Service::~Service() {
   stop_analysis();
   stop_all();
-  ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  if (place_ == Place::kProgram) {
+    ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
 }
 
 void Service::tell(const std::string& text) {
@@ -91,7 +98,31 @@ void Service::tell(const std::string& text) {
   }
 }
 
-Result<void> Service::run() {
+bool Service::tell_manager(const std::string& state) {
+  return place_ == Place::kEmbedded || notify_manager(state);
+}
+
+void Service::ask_to_stop() {
+  {
+    const std::lock_guard<std::mutex> lock(stop_mutex_);
+    stop_ = true;
+  }
+  stopped_.notify_all();
+}
+
+// Of those that are expected, or what stands for it; not positive: none came.
+int Service::next_signal() {
+  if (place_ == Place::kEmbedded) {
+    std::unique_lock<std::mutex> lock(stop_mutex_);
+    return stopped_.wait_for(lock, std::chrono::nanoseconds(kTick), [this] { return stop_; })
+               ? SIGTERM
+               : 0;
+  }
+  const timespec tick{0, kTick};
+  return ::sigtimedwait(&signals_, nullptr, &tick);
+}
+
+Result<void> Service::begin() {
   auto store = Store::keep(config_.store, config_.store_megabytes * kMegabyte);
   if (!store) {
     return tl::unexpected<Error>(store.error());
@@ -104,12 +135,21 @@ Result<void> Service::run() {
     start(target);
   }
   start_analysis();
-  if (!notify_manager("READY=1")) {
+  observe(true);
+  return {};
+}
+
+Result<void> Service::run() {
+  if (store_ == nullptr) {
+    if (const auto began = begin(); !began) {
+      return began;
+    }
+  }
+  if (!tell_manager("READY=1")) {
     tell("the socket that NOTIFY_SOCKET names does not answer");
   }
   for (;;) {
-    const timespec tick{0, kTick};
-    const int signal = ::sigtimedwait(&signals_, nullptr, &tick);
+    const int signal = next_signal();
     if (signal == SIGHUP) {
       reload();
     } else if (signal == SIGUSR1) {
@@ -124,15 +164,19 @@ Result<void> Service::run() {
     }
     look_after();
   }
-  notify_manager("STOPPING=1");
-  // Another one ends the process.
-  ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  tell_manager("STOPPING=1");
+  if (place_ == Place::kProgram) {
+    // Another one ends the process.
+    ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
   if (analysis_ != nullptr) {
     analysis_->ask_to_stop();  // both at once
   }
   stop_all();
   stop_analysis();
   write_metrics();
+  observe(true);
+  observation_.close();
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const std::string& text : limiter_.due(Clock::now(), true)) {
     output_.message(text);
@@ -158,7 +202,8 @@ BudgetLimits Service::budget_limits() const {
 }
 
 void Service::start_analysis() {
-  if (config_.idle_share <= 0) {
+  // The program that they run as is this one.
+  if (config_.idle_share <= 0 || place_ == Place::kEmbedded) {
     return;
   }
   AnalysisLinks links;
@@ -215,7 +260,7 @@ void Service::stop_all() {
 }
 
 void Service::reload() {
-  notify_manager("RELOADING=1");
+  tell_manager("RELOADING=1");
   ConfigReading reading = read_config(config_file_);
   if (reading.errors.empty()) {
     ServiceConfig& fresh = reading.config;
@@ -252,7 +297,8 @@ void Service::reload() {
   if (!reading.errors.empty()) {
     tell(fmt::format("{}: has mistakes, all stays as it was", config_file_));
   }
-  notify_manager("READY=1");
+  tell_manager("READY=1");
+  observe(true);
 }
 
 bool Service::all_are_over() const {
@@ -282,21 +328,41 @@ void Service::look_after() {
   if (now - metrics_written_ >= kBetweenMetrics) {
     write_metrics();
   }
+  observe();
   if (const auto time = watchdog_time();
       time.count() != 0 && now - watchdog_fed_ >= time / 4 && all_go_on()) {
-    notify_manager("WATCHDOG=1");
+    tell_manager("WATCHDOG=1");
     watchdog_fed_ = now;
   }
 }
 
 void Service::write_metrics() {
   metrics_written_ = Clock::now();
-  if (config_.metrics.empty()) {
+  if (config_.metrics.empty() && !observation_.wants_metrics()) {
     return;
   }
-  if (const auto written = replace_file(config_.metrics, metrics_text()); !written) {
+  const std::string text = metrics_text();
+  if (const auto written =
+          config_.metrics.empty() ? Result<void>() : replace_file(config_.metrics, text);
+      !written) {
     tell(written.error().to_string());
   }
+  observation_.show_metrics(text);
+}
+
+// What is to be open is, and shows what there is.
+void Service::observe(bool now) {
+  const bool had = observation_.wants_metrics();
+  observation_.listen(config_);
+  if (!had && observation_.wants_metrics()) {
+    write_metrics();
+  }
+  uint64_t withheld = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    withheld = limiter_.withheld();
+  }
+  observation_.look(config_, *store_, watchers_, before_, withheld, now);
 }
 
 std::string Service::metrics_text() {

@@ -7,12 +7,17 @@
 // Told        Where nobody reads any more, it goes on. Each new finding once; messages, the same one at most once a minute (message_limiter.h).
 // Metrics     A textfile for Prometheus (node_exporter's textfile collector), written every few seconds and at the end.
 // systemd     READY, RELOADING, STOPPING, and WATCHDOG as long as every target's thread goes on (notify.h).
+// Looked at   While it runs: observation.h.
+// Embedded    In a program of somebody else's (watcher.h) it leaves signals alone, and does not speak to systemd: run() ends by
+//             ask_to_stop().
 // Errors      What stops it from beginning: the store. All else is told, and it goes on.
 // Misses      Whatever happens outside of slices. Nothing found is never more than that.
-// Thread-safety: one in a process, made before other threads: it blocks the signals in all that come.
+// Thread-safety: ask_to_stop() and status() at any time. One in a process, made before other threads: it blocks the signals in
+//             all that come; embedded ones: any number.
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <functional>
 #include <map>
@@ -25,6 +30,7 @@
 #include "monitor/service/config.h"
 #include "monitor/service/kept_analysis.h"
 #include "monitor/service/message_limiter.h"
+#include "monitor/service/observation.h"
 #include "monitor/service/store.h"
 #include "monitor/service/target_watcher.h"
 
@@ -38,15 +44,25 @@ struct ServiceOutput {
 
 class Service {
  public:
+  enum class Place { kProgram, kEmbedded };
+
   // `config_file`: what SIGHUP reads.
-  Service(std::string config_file, ServiceConfig config, ServiceOutput output);
+  Service(std::string config_file, ServiceConfig config, ServiceOutput output,
+          Place place = Place::kProgram);
   ~Service();
+  // Opens the store, and begins to watch. Once; run() does so where nobody has.
+  Result<void> begin();
   Result<void> run();
+  void ask_to_stop();
+  ServiceStatus status() const { return observation_.status(); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void tell(const std::string& text);
+  bool tell_manager(const std::string& state);
+  int next_signal();
+  void observe(bool now = false);
   void start(const TargetConfig& target);
   void stop_all();
   void start_analysis();
@@ -63,6 +79,7 @@ class Service {
   const std::string config_file_;
   ServiceConfig config_;
   const ServiceOutput output_;
+  const Place place_;
   const std::string host_;
   std::unique_ptr<Store> store_;
   Budget budget_;
@@ -72,6 +89,10 @@ class Service {
   std::map<std::string, TargetCounters> before_;  // of watchers that are gone, by the target's name
   Clock::time_point metrics_written_;
   Clock::time_point watchdog_fed_;
+  Observation observation_;
+  std::mutex stop_mutex_;  // of
+  bool stop_ = false;
+  std::condition_variable stopped_;
   sigset_t signals_{};
   sigset_t mask_before_{};
 

@@ -63,6 +63,7 @@ std::string state_of(const std::string& file) {
 
 void TargetCounters::add(const SamplingSummary& summary) {
   slices += summary.slices();
+  used += summary.used;
   without_threads += summary.without_threads;
   cut_units += summary.cut_units;
   watched += summary.everything().watched;
@@ -86,14 +87,18 @@ void TargetCounters::add(const TargetCounters& more) {
     }
   };
   slices += more.slices;
+  judged_slices += more.judged_slices;
   without_threads += more.without_threads;
   cut_units += more.cut_units;
   watched += more.watched;
   elapsed += more.elapsed;
+  used += more.used;
   cost += more.cost;
   judging += more.judging;
   seen_events += more.seen_events;
   lost_events += more.lost_events;
+  units += more.units;
+  candidates += more.candidates;
   add_all(more.judged, &judged);
   add_all(more.inconclusive, &inconclusive);
   violations += more.violations;
@@ -108,6 +113,7 @@ void TargetCounters::add(const TargetCounters& more) {
   delayed += more.delayed;
   delay += more.delay;
   incidents += more.incidents;
+  refusals += more.refusals;
 }
 
 TargetWatcher::TargetWatcher(TargetConfig config, WatcherLinks links)
@@ -156,6 +162,7 @@ void TargetWatcher::work() {
     tell(fmt::format("is not watched any more: {}", problem.what()));
   }
   over_ = true;
+  journal_.is_over();
 }
 
 void TargetWatcher::ask_to_stop() {
@@ -209,6 +216,9 @@ std::optional<pid_t> TargetWatcher::next_process() {
       return pid;
     }
   }
+  if (candidates.empty()) {
+    journal_.waits();
+  }
   return std::nullopt;
 }
 
@@ -230,8 +240,12 @@ void TargetWatcher::watch(pid_t pid) {
     sign_of_life();
     answer_dump_request();
     watching_ = summary.slices() != 0;
+    if (watching_) {
+      journal_.watches(pid);
+    }
     const std::lock_guard<std::mutex> lock(mutex_);
     current_ = summary;
+    counters_.add(std::exchange(fresh_, {}));
   };
   const auto summary =
       watch_slices(options, [&](const JudgedSlice& slice) { judged(slice, place, pid); });
@@ -239,10 +253,16 @@ void TargetWatcher::watch(pid_t pid) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     counters_.add(summary ? *summary : current_);
+    counters_.refusals += summary ? 0 : 1;
     current_ = {};
   }
   keep_what_led_to_the_end(pid, process.second);
   ring_.reset();
+  if (summary) {
+    journal_.waits();
+  } else {
+    journal_.is_refused(pid, summary.error().to_string());
+  }
   if (stop_.asked()) {
     return;
   }
@@ -268,15 +288,17 @@ void TargetWatcher::judged(const JudgedSlice& slice, const SightingPlace& place,
   const std::string input =
       fmt::format("{}: process {}, slice {}", config_.name, pid, slice.number);
   std::vector<SeenFinding> found;
+  ++fresh_.judged_slices;
   bool first = true;
   for (const CheckReport& report : slice.checked.reports) {
     count(report);
     if (std::exchange(first, false)) {  // the others are of the same events
-      const std::lock_guard<std::mutex> lock(mutex_);
-      counters_.seen_events += report.events;
-      counters_.lost_events += report.lost_events;
-      counters_.unjudged_events += slice.unjudged_events;
+      fresh_.seen_events += report.events;
+      fresh_.lost_events += report.lost_events;
+      fresh_.units += report.units;
+      fresh_.unjudged_events += slice.unjudged_events;
     }
+    fresh_.candidates += report.components;
     if (report.violations() != 0) {
       const auto more = findings_of(report, slice.checked, input);
       found.insert(found.end(), more.begin(), more.end());
@@ -290,8 +312,7 @@ void TargetWatcher::judged(const JudgedSlice& slice, const SightingPlace& place,
 }
 
 void TargetWatcher::count(const CheckReport& report) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  ++counters_.judged[{property_name(report.property), report.verdict_name()}];
+  ++fresh_.judged[{property_name(report.property), report.verdict_name()}];
   if (report.verdict() != Verdict::kInconclusive) {
     return;
   }
@@ -301,9 +322,11 @@ void TargetWatcher::count(const CheckReport& report) {
   }
   for (std::string& reason : reasons) {
     std::erase_if(reason, [](char c) { return c >= '0' && c <= '9'; });
-    auto& known = counters_.inconclusive;
-    const bool room = known.size() < TargetCounters::kMostReasons || known.contains(reason);
-    ++known[room ? reason : "other"];
+    const auto& known = counters_.inconclusive;  // nobody else changes it
+    auto& fresh = fresh_.inconclusive;
+    const bool room = known.size() + fresh.size() < TargetCounters::kMostReasons ||
+                      known.contains(reason) || fresh.contains(reason);
+    ++fresh[room ? reason : "other"];
   }
 }
 
@@ -334,9 +357,8 @@ std::vector<SeenFinding> TargetWatcher::findings_of(const CheckReport& report,
     one.summary = sentences[one.fingerprint];
     one.json = json_text(each);
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  counters_.violations += report.violations();
-  counters_.suppressed += hidden.hidden();
+  fresh_.violations += report.violations();
+  fresh_.suppressed += hidden.hidden();
   return found;
 }
 
@@ -347,8 +369,7 @@ int64_t TargetWatcher::keep(const std::vector<SeenFinding>& found, int capture,
   if (!added) {
     tell(fmt::format("not stored: {}: {}: {}", found.front().fingerprint, found.front().summary,
                      added.error().to_string()));
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ++counters_.not_stored;
+    ++fresh_.not_stored;
     return 0;
   }
   if (!added->problem.empty()) {
@@ -356,10 +377,7 @@ int64_t TargetWatcher::keep(const std::vector<SeenFinding>& found, int capture,
   }
   for (size_t i = 0; i < found.size(); ++i) {
     if (added->is_new[i]) {
-      {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        ++counters_.new_findings;
-      }
+      ++fresh_.new_findings;
       links_.found({config_.name, pid, time, place, found[i]});
     }
   }

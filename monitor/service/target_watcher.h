@@ -34,6 +34,7 @@
 #include "monitor/service/config.h"
 #include "monitor/service/flight_ring.h"
 #include "monitor/service/store.h"
+#include "monitor/service/target_journal.h"
 #include "monitor/slices/sampling.h"
 #include "tso/support/work.h"
 
@@ -47,15 +48,19 @@ struct TargetCounters {
   static constexpr size_t kMostReasons = 32;
 
   uint64_t slices = 0;
+  uint64_t judged_slices = 0;
   uint64_t without_threads = 0;  // slices in which nobody took part
   uint64_t cut_units = 0;
   std::chrono::microseconds watched{0};  // of everything
   std::chrono::microseconds elapsed{0};  // in which it could be watched
-  std::chrono::microseconds cost{0};     // processor time of the process for it
+  std::chrono::microseconds used{0};     // processor time of the process
+  std::chrono::microseconds cost{0};     // ... of it for being watched
   std::chrono::microseconds judging{0};  // ... of this one
   uint64_t seen_events = 0;
   uint64_t lost_events = 0;      // in recording
   uint64_t unjudged_events = 0;  // recorded ones that a bound kept from being judged
+  uint64_t units = 0;
+  uint64_t candidates = 0;  // groups of units that had to be searched
   Verdicts judged;
   std::map<std::string, uint64_t>
       inconclusive;  // by reason; what is more than kMostReasons is under "other"
@@ -70,6 +75,7 @@ struct TargetCounters {
   uint64_t delayed = 0;
   std::chrono::microseconds delay{0};
   uint64_t incidents = 0;
+  uint64_t refusals = 0;  // of a process to be watched, or of a slice to be judged
 
   uint64_t sent_events() const { return seen_events + lost_events + unjudged_events; }
   void add(const SamplingSummary& summary);
@@ -108,6 +114,7 @@ class TargetWatcher {
   void wait();  // for its end; before the destructor, by the same thread
   bool is_over() const { return over_; }
   bool is_watching() const { return watching_; }
+  TargetSituation situation() const { return journal_.situation(); }
   // When it was last seen to go on: it waits, or a slice was judged.
   Clock::time_point last_sign() const { return Clock::time_point(Clock::duration(sign_.load())); }
   const TargetConfig& config() const { return config_; }
@@ -133,7 +140,10 @@ class TargetWatcher {
   void follow_flight(const std::vector<SeenFinding>& found, int64_t stored);
   void keep_what_led_to_the_end(pid_t pid, uint64_t began);
   FindingFilter& filter();
-  void tell(const std::string& text) { links_.tell(config_.name + ": " + text); }
+  void tell(const std::string& text) {
+    journal_.says(text);
+    links_.tell(config_.name + ": " + text);
+  }
 
   struct Refusal {
     Clock::time_point until;
@@ -147,12 +157,14 @@ class TargetWatcher {
   std::atomic<bool> watching_{false};
   std::atomic<bool> dump_asked_{false};
   std::atomic<Clock::rep> sign_{0};
+  TargetJournal journal_;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable stopped_;
   TargetCounters counters_;  // without those of
   SamplingSummary current_;  // ... the process that is watched
 
   // Only the watching thread touches these.
+  TargetCounters fresh_;    // of the slice that is judged: they are counted with it
   uint64_t pid_began_ = 0;  // of a target by its number
   std::map<std::pair<pid_t, uint64_t>, Refusal> refused_;
   std::unique_ptr<StartedProgram> started_;

@@ -278,6 +278,7 @@ Result<bool> Sampler::judge(const PlannedSlice& planned, const SliceEnd& end, in
   watched.bytes = end.bytes;
   watched.ended = elapsed();
   const microseconds most = std::max(time_of(options_.pid) - used, microseconds(0));
+  summary_.used = std::max(used + most - used_before_, summary_.used);
   microseconds cost{0};
   const microseconds own = own_time();
   if (end.threads != 0) {

@@ -58,6 +58,9 @@ LEFT_OUT = {
         "./bank_server &": "a server that runs on, and one that watches it; tests/service/check_canary does what the page says",
         "tsomon monitor": "likewise",
         "tsomon findings": "likewise",
+        "tsomon status": "a monitor that runs; tests/service/check_observation has one",
+        "tsomon top": "likewise",
+        "curl ": "likewise",
     },
     "docs/guide/perf-and-pt.md": {
         "perf ": "perf, the right to set probes, and a processor with watchpoints or Intel PT; tests/perf has them",

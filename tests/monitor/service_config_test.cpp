@@ -37,6 +37,7 @@ TEST_CASE("a configuration with everything") {
 store = "/var/lib/tsomon"
 store_megabytes = 64
 metrics = "/run/tsomon.prom"
+metrics_listen = "[::1]:9464"
 journal = true
 idle_share = "5%"
 memory_megabytes = 256
@@ -70,6 +71,7 @@ pid = 4711
   CHECK(config.store == "/var/lib/tsomon");
   CHECK(config.store_megabytes == 64);
   CHECK(config.metrics == "/run/tsomon.prom");
+  CHECK(config.metrics_listen == "[::1]:9464");
   CHECK(config.journal);
   CHECK(config.idle_share == doctest::Approx(0.05));
   CHECK(config.memory_megabytes == 256);
