@@ -133,11 +133,13 @@ TEST_CASE("each mistake has its place, what was expected and what was found") {
   CHECK(error_of("flight_recorder = 5").ends_with("from 100ms to 60s, found 5"));
   CHECK(error_of("flight_recorder = \"2h\"").starts_with("t.toml:5:19: target.flight_recorder: "));
   CHECK(error_of("flight_function = \"f\"").find("flight_recorder beside it") != std::string::npos);
-  CHECK(errors_of("[service]\nstore = 's'\nidle_share = 2\ncpu_share = 0\nmemory_megabytes = 1\n[[target]]\nname = "
+  CHECK(errors_of("[service]\nstore = 's'\nidle_share = 2\ncpu_share = 0\nmemory_megabytes = "
+                  "1\n[[target]]\nname = "
                   "'a'\npid = 7\n")
             .size() == 3);
-  CHECK(parse_config("[service]\nstore = 's'\nidle_share = 0\n[[target]]\nname = 'a'\npid = 7\n", "t")
-            .config.idle_share == 0);
+  CHECK(
+      parse_config("[service]\nstore = 's'\nidle_share = 0\n[[target]]\nname = 'a'\npid = 7\n", "t")
+          .config.idle_share == 0);
   CHECK(error_of("samples = 0.5").starts_with("t.toml:5:1: target: expected one of "));
   CHECK(error_of("samples = 0.5").ends_with("unknown key 'samples': did you mean sample?"));
   CHECK(error_of("'a\\u001b[2J' = 1").find('\x1b') == std::string::npos);
