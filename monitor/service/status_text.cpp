@@ -20,7 +20,9 @@ const Json& part(const Json& object, const char* key) {
 }
 uint64_t whole_of(const Json& object, const char* key) {
   const Json& value = part(object, key);
-  return value.is_number_unsigned() ? value.get<uint64_t>() : 0;
+  const bool is_whole =
+      value.is_number_unsigned() || (value.is_number_integer() && value.get<int64_t>() >= 0);
+  return is_whole ? value.get<uint64_t>() : 0;
 }
 double number_of(const Json& object, const char* key) {
   const Json& value = part(object, key);

@@ -395,7 +395,7 @@ TEST_CASE("a watcher leaves the program's signals alone, and says what is wrong"
   }
   struct sigaction pipe {};
   ::sigaction(SIGPIPE, nullptr, &pipe);
-  CHECK(pipe.sa_handler == pipe_before.sa_handler);
+  CHECK((pipe.sa_handler == pipe_before.sa_handler));
   // Its only target is not there, which ends it.
   for (int i = 0; i < 600 && !watcher.is_over(); ++i) {
     std::this_thread::sleep_for(milliseconds(100));
