@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/service/kept_report.h"
 #include "monitor/service/store.h"
 #include "tools/command.h"
 #include "tools/kept_findings.h"
@@ -37,9 +38,9 @@ int list_incidents(const FindingsArguments& options, Store& store) {
   }
   for (const service::Incident& each : *incidents) {
     if (options.output == OutputFormat::kJson) {
-      put_json(stdout, incident_json(each), kFindingsTool);
+      put_json(stdout, service::incident_json(each), kFindingsTool);
     } else {
-      put_lines(stdout, incident_lines(each));
+      put_lines(stdout, service::incident_lines(each));
     }
   }
   if (incidents->empty() && options.output == OutputFormat::kText) {
