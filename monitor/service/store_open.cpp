@@ -41,10 +41,11 @@ Result<std::unique_ptr<Store>> Store::keep(const std::string& folder, uint64_t b
   if (::flock(store->lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     return store_error(ErrorKind::kEnvironment, folder, "another tsomon monitor keeps this store");
   }
-  // What comes from here is this user's alone; SQLite gives its other files the same mode.
-  const Descriptor file(
-      ::open(store->database_file().c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.is_open()) {
+  // What comes from here is this user's alone; SQLite gives its other files the same mode. It is closed before SQLite opens it:
+  // whoever closes a descriptor of a file gives up the locks of the process on it, and visitors would take its log away.
+  if (const Descriptor file(
+          ::open(store->database_file().c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+      !file.is_open()) {
     return store_system_error(store->database_file(), "opened");
   }
   return store->open_or_replace().and_then([&] { return store->evict(); }).map([&] {
