@@ -49,7 +49,7 @@ This package has the headers for C and C++, the static library, and what
 CMake and pkg-config read.")
 # The libraries behind the static one; find_package(tsomon) reads what the tool's package has.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "libtsomon-monitor0 (= ${version}), tsomon (= ${version}), libfmt-dev, libdw-dev, libzstd-dev, libzydis-dev, libsqlite3-dev, libpfm4-dev")
+    "libtsomon-monitor0 (= ${version}), tsomon (= ${version}), libfmt-dev, libdw-dev, libzstd-dev, libzydis-dev, libsqlite3-dev, libpfm4-dev, libipt-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 
 configure_file(${PROJECT_SOURCE_DIR}/cmake/debian/changelog.in ${PROJECT_BINARY_DIR}/debian_changelog @ONLY)

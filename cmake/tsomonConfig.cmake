@@ -8,8 +8,8 @@
 # not where it is required.
 #
 # The libraries behind tsomon::monitor (Debian: libfmt-dev, libdw-dev, libzstd-dev, libzydis-dev) are needed by programs that
-# link with it, and looked up then; tsomon::monitor_shared has them with it. tsomon::watcher needs libsqlite3-dev and
-# libpfm4-dev besides.
+# link with it, and looked up then; tsomon::monitor_shared has them with it. tsomon::watcher needs libsqlite3-dev,
+# libpfm4-dev and libipt-dev besides.
 
 # Of where it really is: what is found as /lib may be in /usr/lib.
 get_filename_component(_tsomon_prefix ${CMAKE_CURRENT_LIST_DIR} REALPATH)
@@ -65,7 +65,7 @@ if(tsomon_monitor_FOUND AND NOT TARGET tsomon::monitor)
   target_link_options(tsomon::monitor INTERFACE LINKER:--gc-sections)
 
   add_library(tsomon::watcher INTERFACE IMPORTED)
-  target_link_libraries(tsomon::watcher INTERFACE tsomon::monitor sqlite3 pfm)
+  target_link_libraries(tsomon::watcher INTERFACE tsomon::monitor sqlite3 pfm ipt)
 
   add_library(tsomon::monitor_shared SHARED IMPORTED)
   set_target_properties(tsomon::monitor_shared PROPERTIES IMPORTED_LOCATION ${_tsomon_prefix}/lib/libtsomon-monitor.so
