@@ -199,16 +199,19 @@ void record_slice(int client, const Request& request, int file) {
   if (const int error = open_slice(file); error != 0) {
     return say(client, "error the file cannot be used: %s", strerrordesc_np(error));
   }
-  begin_slice();
   if (request.first) {
     arm_slice();
   }
+  begin_slice();
   bool watched = watch_twins(request.functions);
   const auto asked_for = [&] { return watched && !ends.load() && !hung_up(client); };
   if (watched && request.first) {
     say(client, "armed");
     while (!somebody_takes_part() && asked_for() && write_slice(kArmedStep)) {
     }
+  }
+  if (request.first && !somebody_takes_part()) {
+    close_slice();  // nobody joins because it is not armed any more
   }
   watched = (!request.first || disarm_slice(somebody_takes_part())) && watched;
   const int64_t begin = microseconds();

@@ -128,7 +128,7 @@ __attribute__((noinline)) void access_slow(uint64_t address, uint64_t key) {
 }
 
 __attribute__((noinline)) void access_unrecorded(uint64_t address, uint64_t key) {
-  if (join_slice()) {
+  if (may_begin_slice(capture::key_pc(key)) && join_slice()) {
     access_slow(address, key);
   }
 }

@@ -139,6 +139,10 @@ bool join_slice() {
   return local.thread != nullptr && local.context != &inactive;
 }
 
+bool may_begin_slice(uint64_t pc) {
+  return TSOMON_LIKELY(armed.load(std::memory_order_relaxed) != kArmed) || is_in_watched_twin(pc);
+}
+
 bool leave_slice() {
   if (in_handler()) {
     return false;
@@ -150,7 +154,7 @@ bool leave_slice() {
 
 void join_or_leave(uint64_t pc) {
   if (local.thread == nullptr) {
-    if (TSOMON_LIKELY(armed.load(std::memory_order_relaxed) != kArmed) || is_in_twin(pc)) {
+    if (may_begin_slice(pc)) {
       join_slice();
     }
   } else if (local.units == 0 && (closing.load(std::memory_order_relaxed) || finishing())) {

@@ -38,8 +38,10 @@ inline bool takes_part(const Thread* thread) {
 bool join_slice();
 // It is not recorded from now on. False: a handler has interrupted it, perhaps in a hook, which goes on.
 bool leave_slice();
-// At the beginning of a unit: one of both, where it is time for it. A slice that is armed begins in a twin: what calls the runtime
-// at `pc` may be plain code, which runs all the time.
+// A slice that is armed begins in the functions that it waits for: what calls the runtime at `pc` may be plain code, which runs all
+// the time, or a twin that runs since an earlier slice.
+bool may_begin_slice(uint64_t pc);
+// At the beginning of a unit: one of both, where it is time for it.
 void join_or_leave(uint64_t pc);
 
 // The handler of a signal begins; what leave_signal() takes.
@@ -47,10 +49,10 @@ HandlerPlace enter_signal(const void* interrupted);
 void leave_signal(const HandlerPlace& before);
 
 // On the thread of control.h, in this order.
-void begin_slice();
-// After begin_slice(): all functions are watched once a thread takes part, who sees to that itself. Before anything else
+// Before begin_slice(): all functions are watched once a thread takes part, who sees to that itself. Before anything else
 // is watched disarm_slice(), where `watched` says whether to, if nobody came. False: the kernel refused.
 void arm_slice();
+void begin_slice();
 bool disarm_slice(bool watched);
 bool somebody_takes_part();  // or did
 void close_slice();

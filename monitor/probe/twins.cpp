@@ -125,14 +125,19 @@ TwinChoice choice_now(uint32_t* number) {
   }
 }
 
-// What was found about places in the code: the place, and in the lowest bit of it shifted whether a twin is there. Of modules that
-// are there: a new one forgets all.
+// Of places in the code the function whose twin they are in, where it begins; 0: in no twin. The check is place ^ entry: what two
+// threads have written is no entry of either. Of modules that are there: a new one forgets all.
+struct KnownPlace {
+  std::atomic<uint64_t> check{0};
+  std::atomic<uint64_t> entry{0};
+};
 constexpr size_t kKnownPlaces = 256;
-std::atomic<uint64_t> known_places[kKnownPlaces];
+KnownPlace known_places[kKnownPlaces];
 
 void forget_places() {
-  for (std::atomic<uint64_t>& place : known_places) {
-    place.store(0, std::memory_order_relaxed);
+  for (KnownPlace& place : known_places) {
+    place.check.store(0, std::memory_order_relaxed);
+    place.entry.store(0, std::memory_order_relaxed);
   }
 }
 
@@ -168,33 +173,35 @@ bool watch_twins(const TwinChoice& choice) {
   return !has_twins() || write_modules(nullptr, choice);
 }
 
-bool is_in_twin(uint64_t pc) {
-  std::atomic<uint64_t>& known = known_places[pc % kKnownPlaces];
-  if (const uint64_t place = known.load(std::memory_order_relaxed); place >> 1 == pc) {
-    return (place & 1) != 0;
-  }
-  // Of all beginnings in front of it the last one.
-  uint64_t nearest = 0;
-  bool is_twin = false;
-  const auto offer = [&](uint64_t begin, bool twin) {
-    if (begin < pc && begin > nearest) {
-      nearest = begin;
-      is_twin = twin;
-    }
-  };
-  const uint64_t signals = block_signals();  // a handler might ask for a module that is held
-  for (Module& module : modules) {
-    if (hold(module)) {
-      for (const int32_t* entry = module.begin; entry != module.end; ++entry) {
-        offer(entry_of(entry), false);
-        offer(twin_of(entry_of(entry)), true);
+bool is_in_watched_twin(uint64_t pc) {
+  KnownPlace& known = known_places[pc % kKnownPlaces];
+  uint64_t entry = known.entry.load(std::memory_order_relaxed);
+  if ((known.check.load(std::memory_order_relaxed) ^ entry) != pc) {
+    // Of all beginnings in front of it the last one.
+    uint64_t nearest = 0;
+    const auto offer = [&](uint64_t begin, uint64_t of) {
+      if (begin < pc && begin > nearest) {
+        nearest = begin;
+        entry = of;
       }
-      module.state.store(Module::kHere);
+    };
+    entry = 0;
+    const uint64_t signals = block_signals();  // a handler might ask for a module that is held
+    for (Module& module : modules) {
+      if (hold(module)) {
+        for (const int32_t* each = module.begin; each != module.end; ++each) {
+          offer(entry_of(each), 0);
+          offer(twin_of(entry_of(each)), entry_of(each));
+        }
+        module.state.store(Module::kHere);
+      }
     }
+    restore_signals(signals);
+    known.check.store(pc ^ entry, std::memory_order_relaxed);
+    known.entry.store(entry, std::memory_order_relaxed);
   }
-  restore_signals(signals);
-  known.store(pc << 1 | (is_twin ? 1 : 0), std::memory_order_relaxed);
-  return is_twin;
+  uint32_t number = 0;
+  return entry != 0 && choice_now(&number).has(entry);
 }
 
 void unwatch_twins_after_fork() {

@@ -36,8 +36,9 @@ bool watch_twins(const TwinChoice& choice);
 inline bool watch_twins(bool watched) {
   return watch_twins(TwinChoice{watched ? TwinChoice::kAll : TwinChoice::kNone});
 }
-// Whether the code at `pc` is that of a twin. What was asked for before costs nothing; else a look at all functions.
-bool is_in_twin(uint64_t pc);
+// Whether the code at `pc` is that of a twin that is watched. Of a place that was asked for before at once; else a look at all
+// functions. Misses parts of a twin that the compiler has moved elsewhere (NAME.tsomon.cold).
+bool is_in_watched_twin(uint64_t pc);
 // In the child, nothing is watched.
 void unwatch_twins_after_fork();
 
