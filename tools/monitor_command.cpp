@@ -3,10 +3,12 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "monitor/service/config.h"
 #include "monitor/service/kept_report.h"
 #include "monitor/service/service.h"
+#include "monitor/service/trusted_file.h"
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
@@ -58,12 +60,16 @@ void put_finding(const service::NewFinding& found, OutputFormat format, const st
 }
 
 int run_monitor(const MonitorArguments& options) {
-  service::ConfigReading reading = service::read_config(options.config);
+  service::ConfigReading reading = service::read_trusted_config(options.config, ::geteuid());
+  if (reading.errors.empty()) {
+    reading.errors = service::untrusted_places(reading.config, ::geteuid());
+  }
   for (const Error& error : reading.errors) {
     put_message(kMonitorTool, error.to_string());
   }
   if (!reading.errors.empty()) {
-    return kExitBadInput;
+    return reading.errors.front().kind == ErrorKind::kEnvironment ? kExitEnvironment
+                                                                  : kExitBadInput;
   }
   if (options.check_config) {
     return kExitClean;
@@ -98,7 +104,7 @@ void add_monitor_command(CLI::App& app, int& exit_status) {
   command->footer(
       "Exit status: 0 it ended because it was asked to, or no target can come again, whatever\n"
       "was found (tsomon findings says it); 2 the configuration or the store is wrong; 4 the\n"
-      "store cannot be used.\n"
+      "store cannot be used, or others may change what it relies on.\n"
       "SIGTERM and SIGINT end it, SIGHUP reads the configuration again.");
   command->callback([options, &exit_status] { exit_status = run_monitor(*options); });
 }

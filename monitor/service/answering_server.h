@@ -1,7 +1,7 @@
 // Answers requests at a socket, in a thread of its own, whoever asks and however.
 //
 // Purpose     One request, one answer, and the connection ends. The same for metrics by HTTP (http_metrics.h) and for the status
-//             (status_json.h): prometheus-cpp's Exposer knows ports only, brings a second registry beside metrics.h, and
+//             (status.h): prometheus-cpp's Exposer knows ports only, brings a second registry beside metrics.h, and
 //             several threads of a whole web server, for a text that is there already.
 // Bounds      kConnections at a time, kRequestBytes of a request, kPatience for all of a connection. When there are more, who
 //             has been there for kGrace makes room for the next one, the longest first; others wait in the kernel. So

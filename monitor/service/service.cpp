@@ -12,6 +12,7 @@
 #include "monitor/service/durable_file.h"
 #include "monitor/service/metrics.h"
 #include "monitor/service/notify.h"
+#include "monitor/service/trusted_file.h"
 #include "monitor/service/work_metrics.h"
 
 namespace tsomon::service {
@@ -261,7 +262,10 @@ void Service::stop_all() {
 
 void Service::reload() {
   tell_manager("RELOADING=1");
-  ConfigReading reading = read_config(config_file_);
+  ConfigReading reading = read_trusted_config(config_file_, ::geteuid());
+  if (reading.errors.empty()) {
+    reading.errors = untrusted_places(reading.config, ::geteuid());
+  }
   if (reading.errors.empty()) {
     ServiceConfig& fresh = reading.config;
     if (fresh.store != config_.store) {

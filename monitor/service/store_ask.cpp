@@ -146,8 +146,10 @@ Result<uint64_t> Store::forget(const std::string& id) {
 
 Result<void> Store::suppress(const KeptFinding& finding, const std::string& file) {
   const std::string path = file.empty() ? suppressions_file() : file;
-  const Descriptor descriptor(
-      ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644));
+  // Where somebody names the file it may be a link.
+  const Descriptor descriptor(::open(
+      path.c_str(),
+      O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (file.empty() ? O_NOFOLLOW : 0), 0644));
   char last = '\n';
   const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
   const bool open_line =

@@ -30,6 +30,11 @@ Result<std::unique_ptr<Store>> Store::keep(const std::string& folder, uint64_t b
   const mode_t before = ::umask(0077);
   std::error_code error;
   fs::create_directories(store->slices_folder(), error);
+  if (fs::is_symlink(store->slices_folder(), error)) {
+    ::umask(before);
+    return store_error(ErrorKind::kEnvironment, store->slices_folder(),
+                       "is a link: expected a folder of the store's own");
+  }
   store->lock_ = Descriptor(
       ::open((store->folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   const int problem = errno;

@@ -1,20 +1,16 @@
 #include "monitor/slices/sampling.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <ctime>
-#include <filesystem>
 #include <new>
-#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "monitor/process/descriptor.h"
 #include "monitor/process/target.h"
+#include "monitor/slices/slice_judge.h"
 #include "monitor/slices/slice_look.h"
 #include "monitor/slices/twin_functions.h"
 #include "tso/support/work.h"
@@ -67,7 +63,7 @@ class Sampler {
   Result<SliceEnd> record(const PlannedSlice& planned, int file, microseconds patience);
   Result<bool> judge(const PlannedSlice& planned, const SliceEnd& end, int file, microseconds at,
                      microseconds used);
-  Result<CheckedProperties> check(const std::string& path);
+  Result<JudgedFile> check(int file);
   uint64_t unjudged(const CheckReport& report, const std::string& path) const;
   Result<void> learn_functions(const std::string& file, WatchedSlice* slice);
   bool has_alarm(const WatchedSlice& slice) const;
@@ -232,13 +228,11 @@ Result<SliceEnd> Sampler::record(const PlannedSlice& planned, int file, microsec
 
 // False: the program has ended.
 Result<bool> Sampler::watch_one(const PlannedSlice& planned) {
-  const Descriptor file(::memfd_create("tsomon-slice", MFD_CLOEXEC));
-  if (!file.is_open()) {
-    return tl::unexpected<Error>(Error{ErrorKind::kEnvironment,
-                                       "memory for a slice",
-                                       {},
-                                       fmt::format("there is none: {}", std::strerror(errno))});
+  const auto made = make_slice_file();
+  if (!made) {
+    return tl::unexpected<Error>(made.error());
   }
+  const Descriptor& file = *made;
   const microseconds at = elapsed();
   const microseconds used = time_of(options_.pid);
   const bool is_planned = planned.kind != SliceKind::kTrigger;
@@ -283,19 +277,20 @@ Result<bool> Sampler::judge(const PlannedSlice& planned, const SliceEnd& end, in
   const microseconds own = own_time();
   if (end.threads != 0) {
     const std::string path = fmt::format("/proc/self/fd/{}", file);
-    auto checked = check(path);
-    if (!checked) {
-      return tl::unexpected<Error>(checked.error());
+    auto judged = check(file);
+    if (!judged) {
+      return tl::unexpected<Error>(judged.error());
     }
-    cost = std::min(most, cost_of(checked->reports.front().events));
-    const uint64_t left = unjudged(checked->reports.front(), path);
-    if (needs_functions()) {
+    const CheckReport& first = judged->checked.reports.front();
+    cost = std::min(most, cost_of(first.events));
+    const uint64_t left = judged->refused ? 0 : unjudged(first, path);
+    if (needs_functions() && !judged->refused) {
       if (const auto learnt = learn_functions(path, &watched); !learnt) {
         return tl::unexpected<Error>(learnt.error());
       }
     }
     const WorkPause outside;  // what was found is told whole
-    judged_({summary_.slices(), planned.kind, at, file, left, *checked});
+    judged_({summary_.slices(), planned.kind, at, file, left, judged->checked});
   }
   if (planned.kind == SliceKind::kTrigger || has_alarm(watched)) {
     const WorkPause outside;
@@ -312,22 +307,20 @@ Result<bool> Sampler::judge(const PlannedSlice& planned, const SliceEnd& end, in
 }
 
 // What comes from the program may be anything: its size bounds what it may take.
-Result<CheckedProperties> Sampler::check(const std::string& path) {
+Result<JudgedFile> Sampler::check(int file) {
   WorkBounds bounds;
   bounds.max_bytes = options_.judging_bytes;
   WorkMeter meter(bounds);
   try {
     const WorkScope scope(&meter);
-    std::error_code error;
-    const uint64_t size = std::filesystem::file_size(path, error);
-    return within_input(error ? 0 : size, [&] {
-      return check_properties(path, InputFormat::kCapture, options_.questions);
-    });
+    const off_t size = ::lseek(file, 0, SEEK_END);
+    return within_input(static_cast<uint64_t>(std::max<off_t>(size, 0)),
+                        [&] { return judge_slice(file, options_.questions); });
   } catch (const WorkEnded& end) {
     const WorkPause outside;
-    CheckedProperties nothing;
+    JudgedFile nothing;
     for (const CheckOptions& question : options_.questions) {
-      CheckReport& report = nothing.reports.emplace_back();
+      CheckReport& report = nothing.checked.reports.emplace_back();
       report.property = question.property;
       report.missing(limit_text(end.limit()));
     }

@@ -10,6 +10,7 @@
 //             and that of the options.
 // Sums        Slices that were planned were recorded, or dropped for a reason. Which are dropped is decided before anything of them is
 //             recorded; the time that such a slice would have taken passes unwatched.
+// Trust       The program may record anything: slice_judge.h.
 // Errors      As record_slice(); once something was watched a program that ends is no error. As Trigger, TwinFunctions.
 // Stops       A stop (tso/support/work.h) ends the slice that is recorded; it is judged.
 // Thread-safety: none.

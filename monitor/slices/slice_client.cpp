@@ -26,7 +26,8 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kPatience{2000};
-constexpr milliseconds kLook{50};  // between looks whether to stop
+constexpr milliseconds kLook{50};                  // between looks whether to stop
+constexpr uint64_t kMostSaid = uint64_t{1} << 40;  // of any number, which a program may make up
 
 tl::unexpected<Error> problem(pid_t pid, std::string message,
                               ErrorKind kind = ErrorKind::kEnvironment) {
@@ -169,18 +170,29 @@ Result<SliceEnd> record_slice(const SliceRequest& request, int file) {
   // Units that are open get some time, and the clocks are compared.
   const auto grace = std::min<std::chrono::microseconds>(request.time, std::chrono::seconds(1));
   bool stopped = false;
+  // It may say anything, but each of these once: nobody waits for it for ever.
+  bool may_wait = request.functions.which == WatchedFunctions::Which::kFirst;
+  bool begun = false;
+  const Clock::time_point sent = Clock::now();
   Clock::time_point ends = Clock::time_point::max();
   for (Clock::time_point until = Clock::now() + kPatience;;) {
     const std::string said = answer(*socket, until, ends, &stopped);
-    if (said == "armed") {
+    if (said == "armed" && may_wait) {
+      may_wait = false;
       until = Clock::time_point::max();
       ends = request.patience.count() == 0 ? ends : Clock::now() + request.patience;
-    } else if (said == "begun") {
+    } else if (said == "begun" && !begun) {
+      begun = true;
+      may_wait = false;
       ends = Clock::time_point::max();
       until = Clock::now() + request.time + grace + kPatience;
     } else if (said.rfind("ended ", 0) == 0) {
-      return SliceEnd{std::chrono::microseconds(field(said, "watched=")), field(said, "threads="),
-                      field(said, "cut="), field(said, "bytes=")};
+      const auto most = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - sent);
+      return SliceEnd{std::chrono::microseconds(
+                          std::min(field(said, "watched="), static_cast<uint64_t>(most.count()))),
+                      std::min(field(said, "threads="), kMostSaid),
+                      std::min(field(said, "cut="), kMostSaid),
+                      std::min(field(said, "bytes="), kMostSaid)};
     } else if (said.rfind("error ", 0) == 0) {
       return problem(pid, printable(said.substr(sizeof "error " - 1)));
     } else {

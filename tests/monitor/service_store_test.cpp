@@ -290,6 +290,58 @@ TEST_CASE("nothing that was acknowledged is lost, whenever the writer is killed"
   }
 }
 
+// Visitors are other processes, as for SQLite a process is one: whoever closes the database last takes its log away.
+TEST_CASE("visitors that come and go take nothing away") {
+  const testing::Folder place;
+  const std::string folder = place.write("x", "") + ".store";
+  int ask[2];
+  int answer[2];
+  REQUIRE(::pipe2(ask, O_CLOEXEC) == 0);
+  REQUIRE(::pipe2(answer, O_CLOEXEC) == 0);
+  const pid_t visitor = ::fork();
+  REQUIRE(visitor >= 0);
+  if (visitor == 0) {
+    ::close(ask[1]);
+    for (char byte = 0; ::read(ask[0], &byte, 1) == 1;) {
+      const auto store = Store::visit(folder);
+      const auto all = store ? (*store)->findings() : Result<std::vector<KeptFinding>>();
+      const uint8_t count = store && all ? static_cast<uint8_t>(all->size()) : 255;
+      (void)!::write(answer[1], &count, 1);
+    }
+    ::_exit(0);
+  }
+  ::close(ask[0]);
+  ::close(answer[1]);
+  {
+    const auto store = kept(folder);
+    for (uint8_t number = 1; number <= 5; ++number) {
+      REQUIRE(store->add(kPlace, number, {finding(number)}, -1));
+      REQUIRE(::write(ask[1], "?", 1) == 1);
+      uint8_t count = 0;
+      REQUIRE(::read(answer[0], &count, 1) == 1);
+      CHECK(count == number);
+    }
+  }
+  ::close(ask[1]);
+  ::close(answer[0]);
+  CHECK(::waitpid(visitor, nullptr, 0) == visitor);
+  CHECK(kept(folder)->findings()->size() == 5);
+}
+
+// A clock that is set back makes nothing end before it began.
+TEST_CASE("the time of a sighting may lie before that of an earlier one") {
+  const testing::Folder place;
+  const auto store = kept(place.write("x", "") + ".store");
+  for (const int64_t time : {5000, 9000, 1000, 7000}) {
+    REQUIRE(store->add(kPlace, time, {finding(1)}, -1));
+  }
+  const KeptFinding one = store->findings()->front();
+  CHECK(one.first_seen == 1000);
+  CHECK(one.last_seen == 9000);
+  CHECK(one.sightings.front().first_seen == 1000);
+  CHECK(one.sightings.front().last_seen == 9000);
+}
+
 // Files may not grow any more, as on a full disk.
 TEST_CASE("on a full disk what was acknowledged stays, and it goes on when there is room again") {
   const testing::Folder place;
