@@ -177,7 +177,7 @@ bool is_in_watched_twin(uint64_t pc) {
   KnownPlace& known = known_places[pc % kKnownPlaces];
   uint64_t entry = known.entry.load(std::memory_order_relaxed);
   if ((known.check.load(std::memory_order_relaxed) ^ entry) != pc) {
-    // Of all beginnings in front of it the last one.
+    // The code belongs to the function or twin that begins last in front of it.
     uint64_t nearest = 0;
     const auto offer = [&](uint64_t begin, uint64_t of) {
       if (begin < pc && begin > nearest) {

@@ -111,7 +111,7 @@ void Service::ask_to_stop() {
   stopped_.notify_all();
 }
 
-// Of those that are expected, or what stands for it; not positive: none came.
+// The next signal; embedded, SIGTERM stands for ask_to_stop(). 0 or less: none came in time.
 int Service::next_signal() {
   if (place_ == Place::kEmbedded) {
     std::unique_lock<std::mutex> lock(stop_mutex_);

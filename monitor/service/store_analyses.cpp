@@ -39,6 +39,18 @@ LEFT JOIN analyses ON analyses.slice = tasks.slice AND analyses.what = tasks.wha
   AND analyses.property = tasks.property
 WHERE ifnull(state, 0) = 0 ORDER BY taken DESC, tasks.slice DESC, rank, tasks.property LIMIT 1)";
 
+// Its first columns: the slice, what is asked of it, and where and when it was taken.
+SliceAnalysis task_of(const DatabaseRow& row) {
+  SliceAnalysis one;
+  one.slice = row.number(0);
+  one.what = what_named(row.text(1));
+  one.property = row.text(2);
+  one.place.target = row.text(3);
+  one.place.build = row.text(4);
+  one.taken = row.number(5);
+  return one;
+}
+
 }  // namespace
 
 const char* name_of(SliceAnalysis::What what) {
@@ -52,14 +64,8 @@ Result<std::optional<SliceAnalysis>> Store::next_analysis() {
   return database_
       ->run(kNext, {},
             [&](const DatabaseRow& row) {
-              SliceAnalysis& one = next.emplace();
-              one.slice = row.number(0);
+              SliceAnalysis& one = next.emplace(task_of(row));
               one.file = slice_file(one.slice).string();
-              one.what = what_named(row.text(1));
-              one.property = row.text(2);
-              one.place.target = row.text(3);
-              one.place.build = row.text(4);
-              one.taken = row.number(5);
               one.tries = static_cast<uint64_t>(row.number(6));
               one.crashes = static_cast<uint64_t>(row.number(7));
             })
@@ -143,7 +149,7 @@ Result<void> Store::add_found(const SliceAnalysis& analysis, const AnalysisEnd& 
   return {};
 }
 
-// Of all findings together that the slice shows.
+// The explanation is of all findings that the slice shows, together.
 Result<void> Store::explain_findings(const SliceAnalysis& analysis, const std::string& json) {
   std::vector<int64_t> findings;
   auto done = database_->run(
@@ -213,14 +219,8 @@ Result<std::vector<SliceAnalysis>> Store::analyses_of(int64_t slice) {
           "slice, what, analyses.property",
           {slice},
           [&](const DatabaseRow& row) {
-            SliceAnalysis& one = list.emplace_back();
-            one.slice = row.number(0);
+            SliceAnalysis& one = list.emplace_back(task_of(row));
             one.file = slice_file(one.slice).string();
-            one.what = what_named(row.text(1));
-            one.property = row.text(2);
-            one.place.target = row.text(3);
-            one.place.build = row.text(4);
-            one.taken = row.number(5);
             one.state = row.number(6) == 0   ? SliceAnalysis::State::kBegun
                         : row.number(6) == 1 ? SliceAnalysis::State::kDone
                                              : SliceAnalysis::State::kLeft;
