@@ -17,6 +17,7 @@
 
 #include <sys/types.h>
 
+#include "monitor/process/control_groups.h"
 #include "tso/model/property.h"
 #include "tso/support/result.h"
 
@@ -27,10 +28,11 @@ inline constexpr size_t kMostTargets = 64;
 
 struct TargetConfig {
   std::string name;
-  // One of these.
+  // One of these, or a group.
   pid_t pid = 0;
   std::string program;  // shell pattern of an executable's name; of its path where it has a slash
   std::vector<std::string> command;  // to be started
+  attach::GroupChoice group;         // processes in it; beside `program` those that are both
 
   std::string control;  // folder of the control socket; empty: its abstract name
   std::vector<Property> properties = {Property::kSerializability};
@@ -41,6 +43,7 @@ struct TargetConfig {
   bool cold = false;
   std::vector<std::string> labels;
   std::vector<std::string> suppressions;  // files
+  std::string trigger;                    // as parse_trigger() reads it; empty: none
 
   bool operator==(const TargetConfig&) const = default;
 };
@@ -53,12 +56,14 @@ struct ServiceConfig {
   uint64_t store_megabytes = 1024;
   std::string metrics;   // textfile for Prometheus; empty: none
   bool journal = false;  // lines begin with their level, as sd-daemon(3) says
+  std::string user;      // who judges (separation.h); empty: who has started it
   std::vector<TargetConfig> targets;
 };
 
 struct ConfigReading {
   ServiceConfig config;  // only where there are no errors
   std::vector<Error> errors;
+  std::string text = {};  // what was read; empty: it could not be
 };
 
 // `file`: its name, in messages.

@@ -12,6 +12,7 @@
 #include "monitor/service/durable_file.h"
 #include "monitor/service/metrics.h"
 #include "monitor/service/notify.h"
+#include "monitor/service/trusted_file.h"
 
 namespace tsomon::service {
 namespace {
@@ -64,9 +65,11 @@ constexpr CounterFamily kFamilies[] = {
 
 }  // namespace
 
-Service::Service(std::string config_file, ServiceConfig config, ServiceOutput output)
+Service::Service(std::string config_file, ServiceConfig config,
+                 std::unique_ptr<ServiceAccess> access, ServiceOutput output)
     : config_file_(std::move(config_file)),
       config_(std::move(config)),
+      access_(std::move(access)),
       output_(std::move(output)),
       host_(host_name()) {
   ::sigemptyset(&signals_);
@@ -105,7 +108,8 @@ Result<void> Service::run() {
   if (!notify_manager("READY=1")) {
     tell("the socket that NOTIFY_SOCKET names does not answer");
   }
-  for (;;) {
+  std::string ended;
+  for (; ended.empty(); ended = access_->ended()) {
     const timespec tick{0, kTick};
     const int signal = ::sigtimedwait(&signals_, nullptr, &tick);
     if (signal == SIGHUP) {
@@ -127,13 +131,14 @@ Result<void> Service::run() {
   for (const std::string& text : limiter_.due(Clock::now(), true)) {
     output_.message(text);
   }
-  return {};
+  return ended.empty() ? Result<void>() : fail(ErrorKind::kEnvironment, ended);
 }
 
 void Service::start(const TargetConfig& target) {
   WatcherLinks links;
   links.store = store_.get();
   links.host = host_;
+  links.access = access_.get();
   links.found = [this](const NewFinding& finding) {
     const std::lock_guard<std::mutex> lock(mutex_);
     output_.found(finding);
@@ -156,12 +161,20 @@ void Service::stop_all() {
 
 void Service::reload() {
   notify_manager("RELOADING=1");
-  ConfigReading reading = read_config(config_file_);
+  ConfigReading reading = access_->read_again();
+  if (reading.errors.empty()) {
+    // Who this process is stays.
+    reading.errors = untrusted_places(reading.config, ::geteuid());
+  }
   if (reading.errors.empty()) {
     ServiceConfig& fresh = reading.config;
     if (fresh.store != config_.store) {
       tell(fmt::format("the store stays {}: another one needs a new start", config_.store));
       fresh.store = config_.store;
+    }
+    if (fresh.user != config_.user) {
+      tell("the user stays who it is: another one needs a new start");
+      fresh.user = config_.user;
     }
     const auto is_kept = [&](const auto& watcher) {
       return std::find(fresh.targets.begin(), fresh.targets.end(), watcher->config()) !=

@@ -7,7 +7,8 @@
 // Told        Where nobody reads any more, it goes on. Each new finding once; messages, the same one at most once a minute (message_limiter.h).
 // Metrics     A textfile for Prometheus (node_exporter's textfile collector), written every few seconds and at the end.
 // systemd     READY, RELOADING, STOPPING, and WATCHDOG as long as every target's thread goes on (notify.h).
-// Errors      What stops it from beginning: the store. All else is told, and it goes on.
+// Errors      What stops it from beginning: the store. What ends it: the end of its helper (target_access.h). All else is told,
+//             and it goes on.
 // Misses      Whatever happens outside of slices. Nothing found is never more than that.
 // Thread-safety: one in a process, made before other threads: it blocks the signals in all that come.
 #pragma once
@@ -24,6 +25,7 @@
 #include "monitor/service/config.h"
 #include "monitor/service/message_limiter.h"
 #include "monitor/service/store.h"
+#include "monitor/service/target_access.h"
 #include "monitor/service/target_watcher.h"
 
 namespace tsomon::service {
@@ -36,8 +38,9 @@ struct ServiceOutput {
 
 class Service {
  public:
-  // `config_file`: what SIGHUP reads.
-  Service(std::string config_file, ServiceConfig config, ServiceOutput output);
+  // `config_file`: what SIGHUP reads, in messages. `access`: as separate() gives it.
+  Service(std::string config_file, ServiceConfig config, std::unique_ptr<ServiceAccess> access,
+          ServiceOutput output);
   ~Service();
   Result<void> run();
 
@@ -56,6 +59,7 @@ class Service {
 
   const std::string config_file_;
   ServiceConfig config_;
+  const std::unique_ptr<ServiceAccess> access_;
   const ServiceOutput output_;
   const std::string host_;
   std::unique_ptr<Store> store_;

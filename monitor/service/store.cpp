@@ -188,6 +188,11 @@ Result<std::unique_ptr<Store>> Store::keep(const std::string& folder, uint64_t b
   const mode_t before = ::umask(0077);
   std::error_code error;
   fs::create_directories(store->slices_folder(), error);
+  if (fs::is_symlink(store->slices_folder(), error)) {
+    ::umask(before);
+    return store_error(ErrorKind::kEnvironment, store->slices_folder(),
+                       "is a link: expected a folder of the store's own");
+  }
   store->lock_ = Descriptor(
       ::open((store->folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   const int problem = errno;
@@ -644,8 +649,10 @@ Result<uint64_t> Store::forget(const std::string& id) {
 
 Result<void> Store::suppress(const KeptFinding& finding, const std::string& file) {
   const std::string path = file.empty() ? suppressions_file() : file;
-  const Descriptor descriptor(
-      ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644));
+  // Where somebody names the file it may be a link.
+  const Descriptor descriptor(::open(
+      path.c_str(),
+      O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (file.empty() ? O_NOFOLLOW : 0), 0644));
   char last = '\n';
   const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
   const bool open_line =

@@ -1,16 +1,15 @@
 #include "monitor/slices/sampling.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <thread>
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include "monitor/process/descriptor.h"
+#include "monitor/process/process_files.h"
 #include "monitor/process/target.h"
+#include "monitor/slices/slice_judge.h"
 #include "monitor/slices/slice_look.h"
 #include "monitor/slices/twin_functions.h"
 #include "tso/support/work.h"
@@ -62,8 +61,9 @@ class Sampler {
   const std::function<void(const JudgedSlice&)>& judged_;
   Plan plan_;
   std::optional<TwinFunctions> functions_;
-  std::optional<attach::Target> target_;  // where functions are looked for
-  std::vector<uint64_t> first_;           // functions that a slice waits for
+  std::optional<attach::Target> target_;         // where functions are looked for
+  std::vector<uint64_t> first_;                  // functions that a slice waits for
+  std::shared_ptr<attach::ProcessFiles> files_;  // nullptr: they are found by their paths
   std::unique_ptr<Trigger> trigger_;
   SamplingSummary summary_;
   const Clock::time_point begin_ = Clock::now();
@@ -72,9 +72,13 @@ class Sampler {
 
 Result<void> Sampler::prepare() {
   used_before_ = time_of(options_.pid);
+  if (options_.access != nullptr) {
+    files_ = std::make_shared<attach::ProcessFiles>(options_.pid, *options_.access);
+  }
   if (needs_functions() ||
       (options_.trigger && options_.trigger->kind == TriggerName::Kind::kFunction)) {
-    auto target = attach::Target::open(options_.pid);
+    auto target = options_.access != nullptr ? attach::Target::open(options_.pid, *options_.access)
+                                             : attach::Target::open(options_.pid);
     if (!target) {
       return tl::unexpected<Error>(target.error());
     }
@@ -150,15 +154,14 @@ Result<void> Sampler::learn_functions(const std::string& file, WatchedSlice* sli
 
 // False: the program has ended.
 Result<bool> Sampler::watch_one(const PlannedSlice& planned) {
-  const Descriptor file(::memfd_create("tsomon-slice", MFD_CLOEXEC));
-  if (!file.is_open()) {
-    return tl::unexpected<Error>(Error{ErrorKind::kEnvironment,
-                                       "memory for a slice",
-                                       {},
-                                       fmt::format("there is none: {}", std::strerror(errno))});
+  const auto made = make_slice_file();
+  if (!made) {
+    return tl::unexpected<Error>(made.error());
   }
-  SliceRequest request{options_.pid, options_.folder, planned.time, planned.functions,
-                       planned.most_bytes};
+  const Descriptor& file = *made;
+  SliceRequest request{options_.pid,      options_.folder,    planned.time,
+                       planned.functions, planned.most_bytes, {},
+                       options_.access};
   if (options_.time.count() != 0) {
     request.time = std::clamp(options_.time - elapsed(), microseconds(1), planned.time);
   }
@@ -192,19 +195,24 @@ Result<bool> Sampler::watch_one(const PlannedSlice& planned) {
   microseconds cost{0};
   const microseconds own = own_time();
   if (end->threads != 0) {
-    const std::string path = fmt::format("/proc/self/fd/{}", file.get());
-    auto checked = check_properties(path, InputFormat::kCapture, options_.questions);
-    if (!checked) {
-      return tl::unexpected<Error>(checked.error());
+    if (files_ != nullptr) {
+      files_->round();
     }
-    cost = std::min(most, cost_of(checked->reports.front().events));
-    if (needs_functions()) {
+    FileSearch search;
+    search.opened = files_;
+    auto judged = judge_slice(file.get(), options_.questions, search);
+    if (!judged) {
+      return tl::unexpected<Error>(judged.error());
+    }
+    cost = std::min(most, cost_of(judged->checked.reports.front().events));
+    if (needs_functions() && !judged->refused) {
+      const std::string path = fmt::format("/proc/self/fd/{}", file.get());
       if (const auto learnt = learn_functions(path, &watched); !learnt) {
         return tl::unexpected<Error>(learnt.error());
       }
     }
     const WorkPause outside;  // what was found is told whole
-    judged_({summary_.slices(), planned.kind, at, file.get(), *checked});
+    judged_({summary_.slices(), planned.kind, at, file.get(), judged->checked});
   }
   const microseconds judging = own_time() - own;
   summary_.cost += cost;

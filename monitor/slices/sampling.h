@@ -7,6 +7,7 @@
 //             docs/measurements/recording.md), but no more than the processor time that it used meanwhile. Of
 //             this one: its processor time while it judges. Not measured are the caches that both take from the program.
 // Memory      That of one slice and its judgement, at a time.
+// Trust       The program may record anything: slice_judge.h.
 // Errors      As record_slice(); once something was watched a program that ends is no error. As Trigger, TwinFunctions.
 // Stops       A stop (tso/support/work.h) ends the slice that is recorded; it is judged.
 // Thread-safety: none.
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "monitor/check/check_input.h"
+#include "monitor/process/process_access.h"
 #include "monitor/slices/plan.h"
 #include "monitor/slices/slice_client.h"
 #include "monitor/slices/trigger.h"
@@ -39,6 +41,9 @@ struct SamplingOptions {
   std::optional<TriggerName> trigger;   // the plan's kinds are not looked at then
   std::chrono::microseconds time{0};    // in all; 0: until a stop, or the program's end
   std::vector<CheckOptions> questions;  // at least one
+  // Who connects and opens the process's files, and is there as long as watching goes on; none: this process itself, and
+  // names are looked for by their files' paths.
+  attach::ProcessAccess* access = nullptr;
   // If there is one, is called after each slice and while one is waited for, several times a second, with what came so far.
   std::function<void(const SamplingSummary&)> going_on;
 };

@@ -4,17 +4,16 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstddef>
 #include <cstring>
-#include <fstream>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
+#include "monitor/process/control_socket.h"
 #include "monitor/process/descriptor.h"
+#include "monitor/process/process_access.h"
 #include "monitor/process/running_programs.h"
 #include "tso/support/printable.h"
 #include "tso/support/work.h"
@@ -26,63 +25,16 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kPatience{2000};
-constexpr milliseconds kLook{50};  // between looks whether to stop
+constexpr milliseconds kLook{50};                  // between looks whether to stop
+constexpr uint64_t kMostSaid = uint64_t{1} << 40;  // of any number, which a program may make up
 
 tl::unexpected<Error> problem(pid_t pid, std::string message,
                               ErrorKind kind = ErrorKind::kEnvironment) {
   return tl::unexpected<Error>(Error{kind, fmt::format("process {}", pid), {}, std::move(message)});
 }
 
-// The number that the process has for itself, in the namespace it lives in.
-pid_t own_number(pid_t pid) {
-  std::ifstream status(fmt::format("/proc/{}/status", pid));
-  pid_t number = pid;
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("NSpid:", 0) == 0) {
-      const size_t last = line.find_last_of("\t ");
-      std::from_chars(line.data() + last + 1, line.data() + line.size(), number);
-    }
-  }
-  return number;
-}
-
 // Also where its parent has not asked for its status yet.
 bool has_ended(pid_t pid) { return attach::start_of(pid) == 0; }
-
-Result<Descriptor> connect_to(pid_t pid, const std::string& folder) {
-  if (has_ended(pid)) {
-    return problem(pid, "there is no such process", ErrorKind::kUnreadable);
-  }
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string name = folder.empty() ? fmt::format("tsomon/{}", own_number(pid))
-                                          : fmt::format("{}/tsomon.{}", folder, own_number(pid));
-  const size_t at = folder.empty() ? 1 : 0;
-  if (name.size() + at >= sizeof address.sun_path) {
-    return problem(pid, fmt::format("the path of the folder is too long: {}", printable(folder)),
-                   ErrorKind::kUsage);
-  }
-  std::memcpy(address.sun_path + at, name.data(), name.size());
-  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + at + name.size());
-  if (!socket.is_open() ||
-      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-    return problem(
-        pid,
-        errno == EAGAIN
-            ? "others are asking it already: try again"
-            : fmt::format("cannot be asked ({}): build it with `tsomon-c++ --dormant` and start "
-                          "it with TSOMON_OPTIONS=control=on, or link it with --control",
-                          std::strerror(errno)));
-  }
-  ucred peer{};
-  socklen_t peer_size = sizeof peer;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) != 0 ||
-      peer.pid != pid) {
-    return problem(pid, fmt::format("process {} answers in its place", peer.pid));
-  }
-  return socket;
-}
 
 const char* word_of(WatchedFunctions::Which which) {
   return which == WatchedFunctions::Which::kOnly  ? "only"
@@ -151,12 +103,14 @@ uint64_t field(std::string_view text, std::string_view name) {
 }  // namespace
 
 bool can_be_asked(pid_t pid, const std::string& folder) {
-  return connect_to(pid, folder).has_value();
+  return attach::connect_to_control(pid, folder).has_value();
 }
 
 Result<SliceEnd> record_slice(const SliceRequest& request, int file) {
   const pid_t pid = request.pid;
-  auto socket = connect_to(pid, request.folder);
+  attach::ProcessAccess& access =
+      request.access != nullptr ? *request.access : attach::direct_access();
+  auto socket = access.connect(pid, request.folder);
   if (!socket) {
     return tl::unexpected<Error>(socket.error());
   }
@@ -166,18 +120,27 @@ Result<SliceEnd> record_slice(const SliceRequest& request, int file) {
   // Units that are open get some time, and the clocks are compared.
   const auto grace = std::min<std::chrono::microseconds>(request.time, std::chrono::seconds(1));
   bool stopped = false;
+  // It may say anything, but each of these once: nobody waits for it for ever.
+  bool may_wait = request.functions.which == WatchedFunctions::Which::kFirst;
+  bool begun = false;
   Clock::time_point ends = Clock::time_point::max();
   for (Clock::time_point until = Clock::now() + kPatience;;) {
     const std::string said = answer(*socket, until, ends, &stopped);
-    if (said == "armed") {
+    if (said == "armed" && may_wait) {
+      may_wait = false;
       until = Clock::time_point::max();
       ends = request.patience.count() == 0 ? ends : Clock::now() + request.patience;
-    } else if (said == "begun") {
+    } else if (said == "begun" && !begun) {
+      begun = true;
+      may_wait = false;
       ends = Clock::time_point::max();
       until = Clock::now() + request.time + grace + kPatience;
     } else if (said.rfind("ended ", 0) == 0) {
-      return SliceEnd{std::chrono::microseconds(field(said, "watched=")), field(said, "threads="),
-                      field(said, "cut="), field(said, "bytes=")};
+      const auto longest = static_cast<uint64_t>((request.time + grace).count());
+      return SliceEnd{std::chrono::microseconds(std::min(field(said, "watched="), longest)),
+                      std::min(field(said, "threads="), kMostSaid),
+                      std::min(field(said, "cut="), kMostSaid),
+                      std::min(field(said, "bytes="), kMostSaid)};
     } else if (said.rfind("error ", 0) == 0) {
       return problem(pid, printable(said.substr(sizeof "error " - 1)));
     } else {
