@@ -116,9 +116,10 @@ Result<Separation> separate_as_root(const std::string& config_file, const Servic
   if (!has_capability(CAP_SYS_PTRACE)) {
     separation.notes.push_back("CAP_SYS_PTRACE is not there: programs of others cannot be watched");
   }
-  if (const auto ready = make_store(config.store, *account).and_then([&] {
-        return check_places(config, account->user);
-      });
+  // Before it makes a folder, and that folder.
+  if (const auto ready = check_places(config, account->user)
+                             .and_then([&] { return make_store(config.store, *account); })
+                             .and_then([&] { return check_places(config, account->user); });
       !ready) {
     return tl::unexpected<Error>(ready.error());
   }
