@@ -145,7 +145,7 @@ TEST_CASE("each mistake has its place, what was expected and what was found") {
   CHECK(error_of("unit = \"a.service\"\ncgroup = \"/a\"", "") ==
         "t.toml:5:8: target: expected one of cgroup, unit, container, found unit beside cgroup");
   CHECK(error_of("unit = \"a.service\"") ==
-        "t.toml:7:7: target.pid: expected none beside unit, found 7");
+        "t.toml:6:7: target.pid: expected none beside unit, found 7");
   CHECK(error_of("trigger = \"signal\"").starts_with("t.toml:5:11: target.trigger: expected"));
   CHECK(error_of("trigger = \"function=\"").ends_with("found 'function='"));
   CHECK(error_of("pid = 1\n[[target]]\nname = 'a'\n") ==

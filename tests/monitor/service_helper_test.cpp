@@ -83,7 +83,8 @@ class RunningHelper {
     message.msg_iov = &room;
     message.msg_iovlen = 1;
     REQUIRE(::recvmsg(socket_.get(), &message, 0) > 0);
-    CHECK((message.msg_flags & MSG_CTRUNC) == 0);  // no descriptor came
+    // A descriptor comes with what is given, and with nothing else.
+    CHECK(((message.msg_flags & MSG_CTRUNC) == 0) == (answer.failed != 0));
     return answer.failed != 0 && std::string(answer.input.data()) == "refused";
   }
   bool is_refused(const HelperRequest& request) { return is_refused(&request, sizeof request); }
