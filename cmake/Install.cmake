@@ -20,6 +20,11 @@ if(NOT TSOMON_SANITIZE)
   install(DIRECTORY ${documents}/share DESTINATION .)
   install(TARGETS tsomon_monitor_shared LIBRARY DESTINATION lib COMPONENT library NAMELINK_COMPONENT development)
 endif()
+# The service: not begun by itself. Its configuration is where the unit looks for it when the prefix is / or /usr (Debian's package).
+set(systemd ${PROJECT_SOURCE_DIR}/monitor/service/systemd)
+install(FILES ${systemd}/tsomon-monitor.service DESTINATION lib/systemd/system)
+install(FILES ${systemd}/sysusers.conf DESTINATION lib/sysusers.d RENAME tsomon.conf)
+install(FILES ${systemd}/monitor.toml DESTINATION etc/tsomon)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/tsomon RENAME copyright)
 install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION share/doc/tsomon)
 install(TARGETS tsomon_monitor tsomon_decoders tsomon_online tsomon_offline tsomon_tso

@@ -26,7 +26,8 @@ model that x86 processors have, while they run or in recordings of them,
 predicts races and deadlocks of other schedules, and explores every execution
 of small programs.")
 # The wrappers call a compiler, and link what is instrumented against the C library alone.
-set(CPACK_DEBIAN_TOOL_PACKAGE_RECOMMENDS "g++ | clang, binutils, libzstd-dev")
+# systemd makes the service's user, where it is there.
+set(CPACK_DEBIAN_TOOL_PACKAGE_RECOMMENDS "g++ | clang, binutils, libzstd-dev, systemd")
 set(CPACK_DEBIAN_TOOL_PACKAGE_SUGGESTS "libtsomon-monitor-dev (= ${version})")
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libtsomon-monitor0)

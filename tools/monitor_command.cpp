@@ -7,6 +7,7 @@
 
 #include "monitor/service/config.h"
 #include "monitor/service/kept_report.h"
+#include "monitor/service/separation.h"
 #include "monitor/service/service.h"
 #include "monitor/service/trusted_file.h"
 #include "tools/command.h"
@@ -61,9 +62,6 @@ void put_finding(const service::NewFinding& found, OutputFormat format, const st
 
 int run_monitor(const MonitorArguments& options) {
   service::ConfigReading reading = service::read_trusted_config(options.config, ::geteuid());
-  if (reading.errors.empty()) {
-    reading.errors = service::untrusted_places(reading.config, ::geteuid());
-  }
   for (const Error& error : reading.errors) {
     put_message(kMonitorTool, error.to_string());
   }
@@ -81,7 +79,16 @@ int run_monitor(const MonitorArguments& options) {
     put_finding(found, options.output, notice);
   };
   output.message = [&](const std::string& text) { put_message(warning + kMonitorTool, text); };
-  service::Service monitor(options.config, std::move(reading.config), std::move(output));
+  auto separated = service::separate(options.config, reading.config);
+  if (!separated) {
+    put_message(kMonitorTool, separated.error().to_string());
+    return separated.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+  }
+  for (const std::string& note : separated->notes) {
+    output.message(note);
+  }
+  service::Service monitor(options.config, std::move(reading.config), std::move(separated->access),
+                           std::move(output));
   if (const auto done = monitor.run(); !done) {
     put_message(kMonitorTool, done.error().to_string());
     return done.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
@@ -104,7 +111,8 @@ void add_monitor_command(CLI::App& app, int& exit_status) {
   command->footer(
       "Exit status: 0 it ended because it was asked to, or no target can come again, whatever\n"
       "was found (tsomon findings says it); 2 the configuration or the store is wrong; 4 the\n"
-      "store cannot be used, or others may change what it relies on.\n"
+      "store cannot be used, others may change what it relies on, privileges cannot be given\n"
+      "up, or the helper has ended.\n"
       "SIGTERM and SIGINT end it, SIGHUP reads the configuration again.");
   command->callback([options, &exit_status] { exit_status = run_monitor(*options); });
 }

@@ -46,7 +46,7 @@ class LiveReader::Impl {
     return read;
   }
 
-  void finish() {
+  void finish(const MeasureClock& measure) {
     if (!failure_ && (!buffer_.empty() || !header_)) {
       problem(header_ ? "the last chunk is cut off" : "the header is cut off");
     }
@@ -65,7 +65,13 @@ class LiveReader::Impl {
     }
     at_end_ = true;
     context_.has_trailer = has_trailer_;
-    if (!clock_moved_ && clock_.shown(margin_) == ClockMargin::Shown::kNothing) {
+    if (is_clock_open() && measure) {
+      if (const auto entry = measure(margin_)) {
+        clock_.add(*entry);
+        check_clock(true);
+      }
+    }
+    if (is_clock_open()) {
       doubt_clock(
           fmt::format("may have moved: they agree within {} cycles now", clock_.last_margin()));
     }
@@ -367,6 +373,10 @@ class LiveReader::Impl {
     }
   }
 
+  bool is_clock_open() const {
+    return !clock_moved_ && clock_.shown(margin_) == ClockMargin::Shown::kNothing;
+  }
+
   // `is_news`: it says something of what was received since the last time.
   void check_clock(bool is_news) {
     if (clock_moved_) {
@@ -464,7 +474,7 @@ class LiveReader::Impl {
 LiveReader::LiveReader(uint64_t max_events) : impl_(std::make_unique<Impl>(max_events)) {}
 LiveReader::~LiveReader() = default;
 Result<bool> LiveReader::feed(std::string_view bytes) { return impl_->feed(bytes); }
-void LiveReader::finish() { impl_->finish(); }
+void LiveReader::finish(const MeasureClock& measure) { impl_->finish(measure); }
 void LiveReader::take(const std::function<void(const News&)>& receive) { impl_->take(receive); }
 bool LiveReader::take(uint32_t thread, size_t events,
                       const std::function<void(const News&)>& receive) {

@@ -28,10 +28,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "decoders/capture/clock_entry.h"
 #include "decoders/capture/reader.h"
 #include "tso/model/trace.h"
 #include "tso/support/result.h"
@@ -48,8 +50,10 @@ class LiveReader {
   ~LiveReader();
 
   Result<bool> feed(std::string_view bytes);
-  // The input has ended.
-  void finish();
+  // The input has ended. `measure`: of this machine's clock once more, for what the program's last measurement left open
+  // (clock_margin.h, Live), with what is allowed for; nothing: it cannot be.
+  using MeasureClock = std::function<std::optional<ClockEntry>(int64_t allowed)>;
+  void finish(const MeasureClock& measure = {});
 
   // What is new since the last call, thread by thread in program order. `promise`: no later event
   // of the thread begins earlier. `ended`: there are no later ones.

@@ -11,8 +11,8 @@
 #include "decoders/capture/clock_margin.h"
 #include "monitor/findings/result_json.h"
 #include "monitor/judge/watch.h"
+#include "monitor/live/machine_clock.h"
 #include "monitor/probe/clock.h"
-#include "monitor/probe/clock_meter.h"
 #include "monitor/probe/last_stamps.h"
 #include "monitor/probe/stamp.h"
 #include "online/stream/stream_merger.h"
@@ -24,23 +24,6 @@ namespace {
 constexpr const char* kTool = "tsomon monitor";
 // An idle thread of the monitor looks at what there is this often.
 constexpr std::chrono::milliseconds kWait{50};
-
-// How far the processors' counters may differ, measured now, again for a while when that is more
-// than `allowed`; kMost: nobody knows, and times of different threads order nothing.
-int64_t measure_margin(int64_t allowed = capture::ClockMargin::kMost) {
-  constexpr int64_t kMost = capture::ClockMargin::kMost;
-  constexpr uint64_t kPatience = 1'000'000'000;  // nanoseconds
-  const auto meter = std::make_unique<probe::ClockMeter>();
-  if (!probe::lfence_waits() || meter->start(
-                                    pthread_create, [] { return probe::stamp(); }, nullptr) != 0) {
-    return kMost;
-  }
-  const auto most = static_cast<uint64_t>(allowed);
-  const probe::ClockMeasurement measured = meter->confirm(most, most, kPatience);
-  meter->stop();
-  return measured.margin < static_cast<uint64_t>(kMost) ? static_cast<int64_t>(measured.margin)
-                                                        : kMost;
-}
 
 WatchOptions watch_options(const Monitor::Options& options) {
   WatchOptions result;

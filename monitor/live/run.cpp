@@ -26,6 +26,7 @@
 #include "monitor/events/symbol_delta.h"
 #include "monitor/judge/watches.h"
 #include "monitor/live/byte_spool.h"
+#include "monitor/live/machine_clock.h"
 #include "monitor/live/saved_capture.h"
 #include "monitor/process/child.h"
 #include "monitor/process/openable_pipe.h"
@@ -96,7 +97,7 @@ class Reading {
   void give_up() { queue_.end(); }
 
   void finish() {
-    reader_.finish();
+    reader_.finish(measure_open_clock);
     pass_on();
     merge_.close(unknown_);
     hand_over();

@@ -72,6 +72,9 @@ std::vector<std::string> candidates(const std::string& path, const std::string& 
   if (search.pack != nullptr) {
     all.push_back(build_id.empty() ? search.pack->code_at(path) : search.pack->code(build_id));
   }
+  if (search.opened != nullptr) {
+    all.push_back(search.opened->file_at(path));
+  }
   all.push_back(sysroot + path);
   const std::string place = build_id_path(build_id);
   if (place.empty()) {

@@ -1,6 +1,7 @@
 // Where the files of code that was recorded are on this machine.
 //
-// Search      Of a file with a build-id the first with the same one: in the pack that the recording came in, SYSROOT/path, the path
+// Search      Of a file with a build-id the first with the same one: in the pack that the recording came in, of the process
+//             that runs (OpenedFiles), SYSROOT/path, the path
 //             itself (not with a sysroot), in the folders of --debug-paths, ~/.debug/.build-id (perf's cache), separate debugging
 //             information in the pack and under .build-id of these folders and of /usr/lib/debug (both under the sysroot, too), a
 //             debuginfod server. Without a build-id the first that is there. None: the path stays, and symbols.h says

@@ -71,14 +71,16 @@ uint64_t start_of(pid_t pid) {
   return ticks;
 }
 
-std::vector<pid_t> processes_running(const std::string& pattern) {
-  const bool whole = pattern.find('/') != std::string::npos;
+bool runs_program(pid_t pid, const std::string& pattern) {
+  std::string name = program_of(pid);
+  name.erase(0, pattern.find('/') != std::string::npos ? 0 : name.rfind('/') + 1);
+  return !name.empty() && ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+std::vector<pid_t> processes_where(const std::function<bool(pid_t)>& chosen) {
   std::vector<std::tuple<uint64_t, pid_t>> found;
   for (const pid_t pid : all_processes()) {
-    std::string name = program_of(pid);
-    name.erase(0, whole ? 0 : name.rfind('/') + 1);
-    if (name.empty() || ::fnmatch(pattern.c_str(), name.c_str(), 0) != 0 || pid == ::getpid() ||
-        !is_ours(pid)) {
+    if (pid == ::getpid() || !chosen(pid) || !is_ours(pid)) {
       continue;
     }
     if (const uint64_t start = start_of(pid); start != 0) {
@@ -91,6 +93,10 @@ std::vector<pid_t> processes_running(const std::string& pattern) {
     processes.push_back(pid);
   }
   return processes;
+}
+
+std::vector<pid_t> processes_running(const std::string& pattern) {
+  return processes_where([&](pid_t pid) { return runs_program(pid, pattern); });
 }
 
 }  // namespace tsomon::attach

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,11 @@ std::vector<pid_t> all_processes();
 std::string program_of(pid_t pid);
 // When it began, in clock ticks since the machine did; 0: there is no such process, or it has ended and is not waited for yet.
 uint64_t start_of(pid_t pid);
-// Those of this process's user, for root of all, but for itself, whose executable's name matches the shell pattern, with a slash
-// in it the whole path. The one that began first is the first.
+// Whether its executable's name matches the shell pattern, with a slash in it the whole path.
+bool runs_program(pid_t pid, const std::string& pattern);
+// Those of this process's user, for root of all, but for itself, that are chosen. The one that began first is the first.
+std::vector<pid_t> processes_where(const std::function<bool(pid_t)>& chosen);
+// ... that run the program.
 std::vector<pid_t> processes_running(const std::string& pattern);
 
 }  // namespace tsomon::attach

@@ -28,14 +28,6 @@ constexpr const char* kPermission = "run as root, or with CAP_SYS_PTRACE, CAP_BP
 
 std::string proc(pid_t pid, std::string_view name) { return fmt::format("/proc/{}/{}", pid, name); }
 
-tl::unexpected<Error> cannot_read(pid_t pid, int error) {
-  if (error == ENOENT || error == ESRCH) {
-    return fail(ErrorKind::kUnreadable, fmt::format("there is no process {}", pid));
-  }
-  return fail(ErrorKind::kEnvironment, fmt::format("process {} cannot be looked at: {}; {}", pid,
-                                                   std::strerror(error), kPermission));
-}
-
 // A field of /proc/PID/status.
 std::string status_field(pid_t pid, const std::string& name) {
   std::ifstream file(proc(pid, "status"));
@@ -79,23 +71,6 @@ std::string identity_of(pid_t pid) {
                      exe.st_ino);
 }
 
-// Opens the file of a mapping. `file` is what to open it by again.
-Descriptor open_mapped(pid_t pid, const Mapping& mapping) {
-  const std::string exact =
-      proc(pid, fmt::format("map_files/{:x}-{:x}", mapping.begin, mapping.end));
-  int fd = ::open(exact.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    const std::string below = proc(pid, "root") + mapping.path;
-    fd = ::open(below.c_str(), O_RDONLY | O_CLOEXEC);
-    struct stat found {};
-    if (fd >= 0 && (::fstat(fd, &found) != 0 || found.st_ino != mapping.inode)) {
-      ::close(fd);
-      fd = -1;
-    }
-  }
-  return Descriptor(fd);
-}
-
 // A path at which this process finds the same file; the debugger's data lies beside it.
 std::string path_of_file(pid_t pid, const Mapping& mapping, const Descriptor& file) {
   struct stat wanted {};
@@ -111,18 +86,9 @@ std::string path_of_file(pid_t pid, const Mapping& mapping, const Descriptor& fi
   return fmt::format("/proc/self/fd/{}", file.get());
 }
 
-Result<bool> check_class(pid_t pid) {
-  const Descriptor file(::open(proc(pid, "exe").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) {
-    if (errno == ENOENT) {
-      return fail(
-          ErrorKind::kUsage,
-          fmt::format("process {} has no program: it is a kernel thread, or it is ending", pid));
-    }
-    return cannot_read(pid, errno);
-  }
+Result<bool> check_class(pid_t pid, const Descriptor& file) {
   Elf64_Ehdr header{};
-  if (::read(file.get(), &header, sizeof header) < static_cast<ssize_t>(sizeof(Elf32_Ehdr)) ||
+  if (::pread(file.get(), &header, sizeof header, 0) < static_cast<ssize_t>(sizeof(Elf32_Ehdr)) ||
       std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
     return fail(ErrorKind::kUsage, fmt::format("the program of process {} is not ELF", pid));
   }
@@ -135,7 +101,28 @@ Result<bool> check_class(pid_t pid) {
   return true;
 }
 
+// All that it holds; a file of /proc gives a page at a time.
+Result<std::string> text_of_file(pid_t pid, const Descriptor& file) {
+  std::string text;
+  std::array<char, 16384> part{};
+  for (ssize_t size = 0; (size = ::read(file.get(), part.data(), part.size())) != 0;) {
+    if (size < 0) {
+      return cannot_look_at(pid, errno);
+    }
+    text.append(part.data(), static_cast<size_t>(size));
+  }
+  return text;
+}
+
 }  // namespace
+
+tl::unexpected<Error> cannot_look_at(pid_t pid, int error) {
+  if (error == ENOENT || error == ESRCH) {
+    return fail(ErrorKind::kUnreadable, fmt::format("there is no process {}", pid));
+  }
+  return fail(ErrorKind::kEnvironment, fmt::format("process {} cannot be looked at: {}; {}", pid,
+                                                   std::strerror(error), kPermission));
+}
 
 std::optional<PidNamespace> nested_pid_namespace() {
   constexpr uint64_t kFirst = 0xEFFFFFFC;  // PROC_PID_INIT_INO of the kernel
@@ -146,11 +133,13 @@ std::optional<PidNamespace> nested_pid_namespace() {
   return PidNamespace{found.st_dev, found.st_ino};
 }
 
-Result<std::vector<Mapping>> read_mappings(pid_t pid) {
-  std::ifstream file(proc(pid, "maps"));
-  if (!file) {
-    return cannot_read(pid, errno);
+Result<std::vector<Mapping>> read_mappings(pid_t pid, ProcessAccess& access) {
+  const auto text = access.mappings(pid).and_then(
+      [&](const Descriptor& file) { return text_of_file(pid, file); });
+  if (!text) {
+    return tl::unexpected<Error>(text.error());
   }
+  std::istringstream file(*text);
   std::vector<Mapping> mappings;
   for (std::string line; std::getline(file, line);) {
     std::istringstream fields(line);
@@ -179,9 +168,9 @@ uint64_t Module::address_of(uint64_t offset) const {
   return 0;
 }
 
-Result<Target> Target::open(pid_t pid) {
+Result<Target> Target::open(pid_t pid, ProcessAccess& access) {
   if (pid <= 0 || ::access(proc(pid, "status").c_str(), F_OK) != 0) {
-    return cannot_read(pid, ENOENT);
+    return cannot_look_at(pid, ENOENT);
   }
   if (pid == ::getpid()) {
     return fail(ErrorKind::kUsage, "a monitor cannot watch itself");
@@ -191,29 +180,40 @@ Result<Target> Target::open(pid_t pid) {
     return fail(ErrorKind::kUsage,
                 fmt::format("{} is a thread of process {}: give that number", pid, leader));
   }
-  if (auto checked = check_class(pid); !checked) {
+  const auto program = access.executable(pid);
+  if (!program) {
+    if (program.error().kind == ErrorKind::kUnreadable) {
+      return fail(
+          ErrorKind::kUsage,
+          fmt::format("process {} has no program: it is a kernel thread, or it is ending", pid));
+    }
+    return tl::unexpected<Error>(program.error());
+  }
+  if (auto checked = check_class(pid, *program); !checked) {
     return tl::unexpected<Error>(checked.error());
   }
   Target target;
   target.pid_ = pid;
+  target.access_ = &access;
   target.pidfd_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!target.pidfd_.is_open()) {
-    return cannot_read(pid, errno);
+    return cannot_look_at(pid, errno);
   }
   std::array<char, 4096> path{};
-  const ssize_t size = ::readlink(proc(pid, "exe").c_str(), path.data(), path.size());
+  const ssize_t size =
+      ::readlink(fmt::format("/proc/self/fd/{}", program->get()).c_str(), path.data(), path.size());
   target.executable_ = std::string(path.data(), size > 0 ? static_cast<size_t>(size) : 0);
   target.identity_ = identity_of(pid);
-  const auto mappings = read_mappings(pid);
+  const auto mappings = read_mappings(pid, access);
   if (!mappings) {
     return tl::unexpected<Error>(mappings.error());
   }
   if (mappings->empty()) {
-    return cannot_read(pid, EACCES);
+    return cannot_look_at(pid, EACCES);
   }
-  struct stat theirs {};
-  if (const auto ours = nested_pid_namespace();
-      ours && (::stat(proc(pid, "ns/pid").c_str(), &theirs) != 0 || theirs.st_ino != ours->inode)) {
+  // It has a number in each namespace from this one on.
+  if (nested_pid_namespace() &&
+      status_field(pid, "NSpid").find_first_of(" \t") != std::string::npos) {
     return fail(ErrorKind::kEnvironment,
                 fmt::format("process {} numbers its threads in another PID namespace; run this in "
                             "the first one (on the host), or in that of the process",
@@ -246,10 +246,11 @@ void Target::add_modules(const std::vector<Mapping>& mappings) {
       known->device = mapping.device;
     } else {
       Module module;
-      module.descriptor = open_mapped(pid_, mapping);
-      if (!module.descriptor.is_open()) {
+      auto opened = access_->code(pid_, mapping);
+      if (!opened) {
         continue;
       }
+      module.descriptor = std::move(*opened);
       module.path = mapping.path;
       module.name = mapping.path.substr(mapping.path.rfind('/') + 1);
       module.file = fmt::format("/proc/self/fd/{}", module.descriptor.get());
@@ -301,7 +302,7 @@ Result<bool> Target::add_file(const std::string& path) {
 }
 
 bool Target::alone() const {
-  const auto mappings = read_mappings(pid_);
+  const auto mappings = read_mappings(pid_, *access_);
   return mappings && threads().size() == 1 &&
          std::none_of(mappings->begin(), mappings->end(),
                       [](const Mapping& mapping) { return mapping.shared; });
@@ -346,7 +347,7 @@ double processor_seconds(pid_t pid) {
 }
 
 bool Target::mappings_changed() const {
-  const auto mappings = read_mappings(pid_);
+  const auto mappings = read_mappings(pid_, *access_);
   if (!mappings || mappings->empty()) {
     return false;  // it ends
   }
@@ -374,7 +375,7 @@ bool Target::mappings_changed() const {
 }
 
 void Target::refresh() {
-  if (const auto mappings = read_mappings(pid_); mappings && !mappings->empty()) {
+  if (const auto mappings = read_mappings(pid_, *access_); mappings && !mappings->empty()) {
     add_modules(*mappings);
   }
 }

@@ -2,7 +2,7 @@
 //
 // Files       Modules are opened through /proc/PID/map_files, which gives the very file that is
 //             mapped: also one that was replaced or deleted since, or that lies in another mount
-//             namespace. Where that is not permitted, by their path below /proc/PID/root.
+//             namespace. Where that is not permitted, by their path below /proc/PID/root. All through a ProcessAccess.
 // Identity    exec replaces everything but the number of the process; same_program() tells.
 // Errors      kUnreadable: no such process. kUsage: a process that cannot be watched (32 bits, a
 //             kernel thread, this process). kEnvironment: no permission, or another PID namespace
@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "monitor/process/descriptor.h"
+#include "monitor/process/process_access.h"
 #include "tso/support/result.h"
 
 namespace tsomon::attach {
@@ -43,7 +44,9 @@ struct PidNamespace {
 std::optional<PidNamespace> nested_pid_namespace();  // nothing: the first one, which sees all
 
 // All mappings, ascending; kUnreadable, kEnvironment.
-Result<std::vector<Mapping>> read_mappings(pid_t pid);
+Result<std::vector<Mapping>> read_mappings(pid_t pid, ProcessAccess& access = direct_access());
+// That a file of the process cannot be opened, with what would help.
+tl::unexpected<Error> cannot_look_at(pid_t pid, int error);
 
 // A file with mapped code.
 struct Module {
@@ -66,7 +69,8 @@ double processor_seconds(pid_t pid);
 
 class Target {
  public:
-  static Result<Target> open(pid_t pid);
+  // `access` is there as long as this.
+  static Result<Target> open(pid_t pid, ProcessAccess& access = direct_access());
 
   pid_t pid() const { return pid_; }
   const std::string& executable() const { return executable_; }
@@ -95,6 +99,7 @@ class Target {
   void add_modules(const std::vector<Mapping>& mappings);
 
   pid_t pid_ = -1;
+  ProcessAccess* access_ = nullptr;
   Descriptor pidfd_;
   std::string executable_;
   std::string identity_;

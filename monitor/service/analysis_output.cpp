@@ -49,8 +49,8 @@ void read_check(const SliceAnalysis& analysis, const Json& object, AnalysisEnd* 
     one.summary = headline == headlines.end() ? "found by `check`" : headline->second;
     one.json = json_text(each);
   }
-  end->result =
-      fmt::format("{}, {} definite findings", text_of(object, "verdict"), end->found.size());
+  end->result = fmt::format("{}, {} definite finding{}", text_of(object, "verdict"),
+                            end->found.size(), end->found.size() == 1 ? "" : "s");
 }
 
 void read_explain(const Json& object, AnalysisEnd* end) {
@@ -58,7 +58,7 @@ void read_explain(const Json& object, AnalysisEnd* end) {
   if (!repairs.empty()) {
     end->explanation = json_text(object);
   }
-  end->result = fmt::format("{} repairs", repairs.size());
+  end->result = fmt::format("{} repair{}", repairs.size(), repairs.size() == 1 ? "" : "s");
 }
 
 void read_predict(const Json& object, AnalysisEnd* end) {

@@ -1,6 +1,7 @@
 #include "monitor/service/config.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <limits>
 #include <map>
@@ -22,6 +23,7 @@
 #include "monitor/events/read_input.h"
 #include "monitor/probe/nearest.h"
 #include "monitor/service/listen_address.h"
+#include "monitor/slices/trigger.h"
 #include "tso/support/printable.h"
 #include "tso/support/quantity.h"
 
@@ -267,6 +269,7 @@ void read_service(ConfigTable table, ServiceConfig* config) {
   table.number("memory_megabytes", static_cast<int64_t>(ServiceConfig::kLeastMemory),
                static_cast<int64_t>(ServiceConfig::kMostMegabytes), &config->memory_megabytes);
   table.share("cpu_share", &config->cpu_share);
+  table.text("user", &config->user);
   table.finish();
 }
 
@@ -296,6 +299,50 @@ void read_properties(ConfigTable* table, std::vector<Property>* properties) {
   }
 }
 
+// A text that `wrong` has nothing to say about.
+void read_checked(ConfigTable* table, const char* key, std::string (*wrong)(std::string_view),
+                  std::string* value) {
+  table->text(key, value);
+  const std::string expected = value->empty() ? std::string() : wrong(*value);
+  if (!expected.empty()) {
+    table->wrong(*table->node(key), key, expected);
+  }
+}
+
+constexpr std::array<const char*, 3> kGroupKeys{"cgroup", "unit", "container"};
+
+// True: there is one.
+bool read_group(ConfigTable* table, attach::GroupChoice* group) {
+  read_checked(table, kGroupKeys[0], attach::wrong_group_path, &group->path);
+  read_checked(table, kGroupKeys[1], attach::wrong_unit, &group->unit);
+  read_checked(table, kGroupKeys[2], attach::wrong_container, &group->container);
+  table->only_one({kGroupKeys[0], kGroupKeys[1], kGroupKeys[2]});
+  const char* found = nullptr;
+  for (const char* const key : kGroupKeys) {
+    found = found == nullptr && table->has(key) ? key : found;
+  }
+  for (const char* const key : {"pid", "command"}) {
+    if (found != nullptr && table->has(key)) {
+      table->wrong(*table->node(key), key, fmt::format("none beside {}", found));
+    }
+  }
+  return found != nullptr;
+}
+
+// Those of `tsomon run --trigger` that need no privilege.
+void read_trigger(ConfigTable* table, std::string* value) {
+  constexpr const char* kKey = "trigger";
+  table->text(kKey, value);
+  if (value->empty()) {
+    return;
+  }
+  if (const auto trigger = parse_trigger(*value);
+      !trigger || trigger->kind != TriggerName::Kind::kFunction) {
+    table->wrong(*table->node(kKey), kKey,
+                 "\"function=PATTERN\" (the others of tsomon run --trigger are not for a service)");
+  }
+}
+
 TargetConfig read_target(ConfigTable table) {
   using std::chrono::microseconds;
   using std::chrono::seconds;
@@ -309,8 +356,8 @@ TargetConfig read_target(ConfigTable table) {
   table.texts("command", &target.command);
   const int ways =
       (table.has("pid") ? 1 : 0) + (table.has("program") ? 1 : 0) + (table.has("command") ? 1 : 0);
-  if (ways == 0) {
-    table.missing("pid, program or command");
+  if (!read_group(&table, &target.group) && ways == 0) {
+    table.missing("pid, program, command, cgroup, unit or container");
   }
   if (const toml::node* const command = table.node("command");
       command != nullptr && command->is_array() && target.command.empty()) {
@@ -342,6 +389,7 @@ TargetConfig read_target(ConfigTable table) {
       function != nullptr && target.flight_recorder.count() == 0) {
     table.wrong(*function, "flight_function", "flight_recorder beside it");
   }
+  read_trigger(&table, &target.trigger);
   if (ways > 1) {
     table.only_one({"pid", "program", "command"});
   }
@@ -405,7 +453,9 @@ ConfigReading read_config(const std::string& file) {
   if (!text) {
     return {{}, {std::move(text.error())}};
   }
-  return parse_config(*text, input_name(file));
+  ConfigReading reading = parse_config(*text, input_name(file));
+  reading.text = std::move(*text);
+  return reading;
 }
 
 }  // namespace tsomon::service

@@ -17,6 +17,7 @@
 
 #include <sys/types.h>
 
+#include "monitor/process/control_groups.h"
 #include "tso/model/property.h"
 #include "tso/support/result.h"
 
@@ -27,10 +28,11 @@ inline constexpr size_t kMostTargets = 64;
 
 struct TargetConfig {
   std::string name;
-  // One of these.
+  // One of these, or a group.
   pid_t pid = 0;
   std::string program;  // shell pattern of an executable's name; of its path where it has a slash
   std::vector<std::string> command;  // to be started
+  attach::GroupChoice group;         // processes in it; beside `program` those that are both
 
   std::string control;  // folder of the control socket; empty: its abstract name
   std::vector<Property> properties = {Property::kSerializability};
@@ -44,6 +46,7 @@ struct TargetConfig {
   std::chrono::microseconds flight_recorder{
       0};                       // how much of the past is kept when something happens; 0: nothing
   std::string flight_function;  // pattern of functions whose call is such a thing; empty: none
+  std::string trigger;          // as parse_trigger() reads it; empty: none
 
   bool operator==(const TargetConfig&) const = default;
 };
@@ -61,12 +64,14 @@ struct ServiceConfig {
   uint64_t memory_megabytes = 1024;  // of the monitor
   double cpu_share = 0;              // of a processor, of the monitor; 0: any
   bool journal = false;              // lines begin with their level, as sd-daemon(3) says
+  std::string user;                  // who judges (separation.h); empty: who has started it
   std::vector<TargetConfig> targets;
 };
 
 struct ConfigReading {
   ServiceConfig config;  // only where there are no errors
   std::vector<Error> errors;
+  std::string text = {};  // what was read; empty: it could not be
 };
 
 // `file`: its name, in messages.

@@ -1,5 +1,7 @@
 #include "monitor/service/database.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,8 +61,16 @@ Result<Database> Database::open(const std::string& path, Access access) {
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
   flags |= access == Access::kRead ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   flags |= access == Access::kMake ? SQLITE_OPEN_CREATE : 0;
+  // A link in its place is somebody else's; what leads to its folder may have some.
+  flags |= SQLITE_OPEN_NOFOLLOW;
+  std::error_code error;
+  const std::filesystem::path given(path);
+  const auto folder = std::filesystem::canonical(
+      given.has_parent_path() ? given.parent_path() : std::filesystem::path("."), error);
+  const std::string place =
+      error || path == ":memory:" ? path : (folder / given.filename()).string();
   sqlite3* connection = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &connection, flags, nullptr);
+  const int code = sqlite3_open_v2(place.c_str(), &connection, flags, nullptr);
   Database database(path, connection);
   if (code != SQLITE_OK) {
     return database.problem(code);

@@ -77,10 +77,10 @@ int become(char* const* command, const IdleBounds& bounds, int output, pid_t par
 }
 
 // errno's value if it could not become the program; the pipe is closed by exec, which may take its time.
-int problem_of(int pipe, const StopFlag& stop) {
+int problem_of(int pipe, const std::function<bool()>& stopped) {
   constexpr int kLookForIt = 50;  // milliseconds
   pollfd one{pipe, POLLIN, 0};
-  while (!stop.asked() && ::poll(&one, 1, kLookForIt) == 0) {
+  while (!stopped() && ::poll(&one, 1, kLookForIt) == 0) {
   }
   int problem = 0;
   return one.revents != 0 && ::read(pipe, &problem, sizeof problem) == sizeof problem ? problem : 0;
@@ -115,7 +115,8 @@ tl::unexpected<Error> problem(const std::string& program, int error) {
 
 }  // namespace
 
-Result<IdleEnd> IdleProcess::run(const std::vector<std::string>& command, const StopFlag& stop) {
+Result<IdleEnd> IdleProcess::run(const std::vector<std::string>& command,
+                                 const std::function<bool()>& stopped) {
   std::vector<std::string> words = command;
   std::vector<char*> pointers;
   for (std::string& word : words) {
@@ -141,17 +142,17 @@ Result<IdleEnd> IdleProcess::run(const std::vector<std::string>& command, const 
   if (pid < 0) {
     return problem(command.front(), refused);
   }
-  if (const int error = problem_of(from.get(), stop); error != 0) {
+  if (const int error = problem_of(from.get(), stopped); error != 0) {
     ::waitpid(pid, nullptr, 0);
     return problem(command.front(), error);
   }
   from = Descriptor(-1);
-  IdleEnd end = follow(pid, stop);
+  IdleEnd end = follow(pid, stopped);
   end.output = text_of(output.get());
   return end;
 }
 
-IdleEnd IdleProcess::follow(pid_t pid, const StopFlag& stop) {
+IdleEnd IdleProcess::follow(pid_t pid, const std::function<bool()>& stopped) {
   IdleEnd end;
   clockid_t clock{};
   const bool has_clock = ::clock_getcpuclockid(pid, &clock) == 0;
@@ -172,7 +173,7 @@ IdleEnd IdleProcess::follow(pid_t pid, const StopFlag& stop) {
     end.used = used;
     const uint64_t bytes = memory_of_process(pid);
     end.most_bytes = std::max(end.most_bytes, bytes);
-    if (stop.asked()) {
+    if (stopped()) {
       kill_for(IdleEnd::Why::kStopped);
     } else if (bytes > bounds_.memory_bytes) {
       kill_for(IdleEnd::Why::kMemory);

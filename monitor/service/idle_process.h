@@ -15,13 +15,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
 #include "tso/support/result.h"
-#include "tso/support/work.h"
 
 namespace tsomon::service {
 
@@ -46,15 +46,19 @@ class IdleProcess {
   static constexpr std::chrono::microseconds kBurst{50'000};  // of processor time
   static constexpr std::chrono::seconds kMostSeconds{3600};
 
-  explicit IdleProcess(IdleBounds bounds) : bounds_(bounds) {}
-  // `command` is not empty; its first word is a path. Returns when it has ended.
-  Result<IdleEnd> run(const std::vector<std::string>& command, const StopFlag& stop);
+  explicit IdleProcess(IdleBounds bounds = {}) : bounds_(bounds) {}
+  // Of the next program.
+  void set_bounds(const IdleBounds& bounds) { bounds_ = bounds; }
+  // `command` is not empty; its first word is a path. Returns when it has ended. `stopped`: whether it is to be, asked again and
+  // again.
+  Result<IdleEnd> run(const std::vector<std::string>& command,
+                      const std::function<bool()>& stopped);
 
  private:
   using Clock = std::chrono::steady_clock;
-  IdleEnd follow(pid_t pid, const StopFlag& stop);
+  IdleEnd follow(pid_t pid, const std::function<bool()>& stopped);
 
-  const IdleBounds bounds_;
+  IdleBounds bounds_;
   double credit_ = static_cast<double>(kBurst.count());  // microseconds that it may use at once
   Clock::time_point credited_ = Clock::now();
 };

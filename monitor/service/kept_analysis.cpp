@@ -38,7 +38,6 @@ KeptAnalysis::KeptAnalysis(IdleBounds bounds, AnalysisLinks links, std::string p
     : bounds_(bounds),
       links_(std::move(links)),
       program_(std::move(program)),
-      process_(bounds),
       thread_([this] { work(); }) {}
 
 KeptAnalysis::~KeptAnalysis() {
@@ -111,9 +110,10 @@ bool KeptAnalysis::do_next() {
 AnalysisEnd KeptAnalysis::analyse(const SliceAnalysis& analysis) {
   const double effort = kEffort * std::chrono::duration<double>(bounds_.processor_time).count() /
                         std::max(bounds_.share, 0.001);
-  const auto ended = process_.run(
+  const auto ended = links_.run(
+      bounds_,
       analysis_command(program_, analysis, effort, links_.suppressions(analysis.place.target)),
-      stop_);
+      [this] { return stop_.asked(); });
   AnalysisEnd end;
   std::string how = "done";
   if (!ended) {

@@ -41,6 +41,10 @@ struct AnalysisCounters {
 
 struct AnalysisLinks {
   Store* store = nullptr;
+  // As IdleProcess::run().
+  std::function<Result<IdleEnd>(const IdleBounds&, const std::vector<std::string>&,
+                                const std::function<bool()>&)>
+      run;
   std::string host;
   // Of a target's name: files of --suppressions that there are.
   std::function<std::vector<std::string>(const std::string&)> suppressions;
@@ -75,7 +79,6 @@ class KeptAnalysis {
   const IdleBounds bounds_;
   const AnalysisLinks links_;
   const std::string program_;
-  IdleProcess process_;
   StopFlag stop_;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable stopped_;

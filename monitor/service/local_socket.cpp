@@ -141,18 +141,27 @@ Result<ListeningSocket> ListeningSocket::open_port(const ListenAddress& address)
   }
   auto* const bound =
       is_six ? reinterpret_cast<sockaddr*>(&six) : reinterpret_cast<sockaddr*>(&four);
-  socklen_t size = is_six ? sizeof six : sizeof four;
+  const socklen_t size = is_six ? sizeof six : sizeof four;
   Descriptor socket(
       ::socket(bound->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
   const int again = 1;  // at once after the one before has ended
   if (!socket.is_open() ||
       ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &again, sizeof again) != 0 ||
-      ::bind(socket.get(), bound, size) != 0 || ::listen(socket.get(), SOMAXCONN) != 0 ||
-      ::getsockname(socket.get(), bound, &size) != 0) {
+      ::bind(socket.get(), bound, size) != 0 || ::listen(socket.get(), SOMAXCONN) != 0) {
     return socket_problem(listen_text(address), std::strerror(errno));
   }
+  return adopt(std::move(socket), address);
+}
+
+Result<ListeningSocket> ListeningSocket::adopt(Descriptor socket, const ListenAddress& address) {
+  sockaddr_in6 bound{};
+  socklen_t size = sizeof bound;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+    return socket_problem(listen_text(address), std::strerror(errno));
+  }
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   ListenAddress got = address;
-  got.port = ntohs(is_six ? six.sin6_port : four.sin_port);
+  got.port = ntohs(bound.sin6_port);
   return ListeningSocket(std::move(socket), std::move(got));
 }
 

@@ -22,6 +22,8 @@ namespace tsomon::service {
 class ListeningSocket {
  public:
   static Result<ListeningSocket> open(const ListenAddress& address);
+  // One that listens at the port of the address already, which another process has opened.
+  static Result<ListeningSocket> adopt(Descriptor socket, const ListenAddress& address);
   ListeningSocket(ListeningSocket&& other) noexcept;
   ListeningSocket& operator=(ListeningSocket&&) = delete;
   ~ListeningSocket();

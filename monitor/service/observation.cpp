@@ -27,7 +27,7 @@ bool is_status_request(std::string_view request) {
 
 std::unique_ptr<AnsweringServer> Observation::open(const ListenAddress& address,
                                                    AnsweringServer::Answer answer) {
-  auto socket = ListeningSocket::open(address);
+  auto socket = listen_(address);
   if (!socket) {
     tell_(socket.error().to_string());
     return nullptr;

@@ -35,8 +35,10 @@ class Observation {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kBetweenLooks{200};
 
-  Observation(std::string config_file, std::function<void(const std::string&)> tell)
-      : config_file_(std::move(config_file)), tell_(std::move(tell)) {}
+  using Listen = std::function<Result<ListeningSocket>(const ListenAddress&)>;
+
+  Observation(std::string config_file, Listen listen, std::function<void(const std::string&)> tell)
+      : config_file_(std::move(config_file)), listen_(std::move(listen)), tell_(std::move(tell)) {}
   Observation(const Observation&) = delete;
   Observation& operator=(const Observation&) = delete;
 
@@ -62,6 +64,7 @@ class Observation {
   std::string metrics() const;
 
   const std::string config_file_;
+  const Listen listen_;
   const std::function<void(const std::string&)> tell_;
   const int64_t began_ = now_in_microseconds();
   Clock::time_point looked_;

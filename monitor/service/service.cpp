@@ -64,14 +64,18 @@ constexpr CounterFamily kFamilies[] = {
 
 }  // namespace
 
-Service::Service(std::string config_file, ServiceConfig config, ServiceOutput output, Place place)
+Service::Service(std::string config_file, ServiceConfig config,
+                 std::unique_ptr<ServiceAccess> access, ServiceOutput output, Place place)
     : config_file_(std::move(config_file)),
       config_(std::move(config)),
+      access_(std::move(access)),
       output_(std::move(output)),
       place_(place),
       host_(host_name()),
       budget_(budget_limits()),
-      observation_(config_file_, [this](const std::string& text) { tell(text); }) {
+      observation_(
+          config_file_, [this](const ListenAddress& address) { return access_->listen(address); },
+          [this](const std::string& text) { tell(text); }) {
   if (place_ == Place::kEmbedded) {
     return;
   }
@@ -149,7 +153,8 @@ Result<void> Service::run() {
   if (!tell_manager("READY=1")) {
     tell("the socket that NOTIFY_SOCKET names does not answer");
   }
-  for (;;) {
+  std::string ended;
+  for (; ended.empty(); ended = access_->ended()) {
     const int signal = next_signal();
     if (signal == SIGHUP) {
       reload();
@@ -182,7 +187,7 @@ Result<void> Service::run() {
   for (const std::string& text : limiter_.due(Clock::now(), true)) {
     output_.message(text);
   }
-  return {};
+  return ended.empty() ? Result<void>() : fail(ErrorKind::kEnvironment, ended);
 }
 
 void Service::start(const TargetConfig& target) {
@@ -190,6 +195,7 @@ void Service::start(const TargetConfig& target) {
   links.store = store_.get();
   links.budget = &budget_;
   links.host = host_;
+  links.access = access_.get();
   links.found = [this](const NewFinding& finding) {
     const std::lock_guard<std::mutex> lock(mutex_);
     output_.found(finding);
@@ -220,6 +226,10 @@ void Service::start_analysis() {
     }
     std::erase_if(files, [](const std::string& file) { return ::access(file.c_str(), R_OK) != 0; });
     return files;
+  };
+  links.run = [this](const IdleBounds& bounds, const std::vector<std::string>& command,
+                     const std::function<bool()>& stopped) {
+    return access_->run_idle(bounds, command, stopped);
   };
   links.found = [this](const SliceAnalysis& analysis, const SeenFinding& finding) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -262,8 +272,9 @@ void Service::stop_all() {
 
 void Service::reload() {
   tell_manager("RELOADING=1");
-  ConfigReading reading = read_trusted_config(config_file_, ::geteuid());
+  ConfigReading reading = access_->read_again();
   if (reading.errors.empty()) {
+    // Who this process is stays.
     reading.errors = untrusted_places(reading.config, ::geteuid());
   }
   if (reading.errors.empty()) {
@@ -271,6 +282,10 @@ void Service::reload() {
     if (fresh.store != config_.store) {
       tell(fmt::format("the store stays {}: another one needs a new start", config_.store));
       fresh.store = config_.store;
+    }
+    if (fresh.user != config_.user) {
+      tell("the user stays who it is: another one needs a new start");
+      fresh.user = config_.user;
     }
     const auto is_kept = [&](const auto& watcher) {
       return std::find(fresh.targets.begin(), fresh.targets.end(), watcher->config()) !=

@@ -10,7 +10,8 @@
 // Looked at   While it runs: observation.h.
 // Embedded    In a program of somebody else's (watcher.h) it leaves signals alone, and does not speak to systemd: run() ends by
 //             ask_to_stop().
-// Errors      What stops it from beginning: the store. All else is told, and it goes on.
+// Errors      What stops it from beginning: the store. What ends it: the end of its helper (target_access.h). All else is told,
+//             and it goes on.
 // Misses      Whatever happens outside of slices. Nothing found is never more than that.
 // Thread-safety: ask_to_stop() and status() at any time. One in a process, made before other threads: it blocks the signals in
 //             all that come; embedded ones: any number.
@@ -32,6 +33,7 @@
 #include "monitor/service/message_limiter.h"
 #include "monitor/service/observation.h"
 #include "monitor/service/store.h"
+#include "monitor/service/target_access.h"
 #include "monitor/service/target_watcher.h"
 
 namespace tsomon::service {
@@ -46,9 +48,9 @@ class Service {
  public:
   enum class Place { kProgram, kEmbedded };
 
-  // `config_file`: what SIGHUP reads.
-  Service(std::string config_file, ServiceConfig config, ServiceOutput output,
-          Place place = Place::kProgram);
+  // `config_file`: what SIGHUP reads, in messages. `access`: as separate() gives it.
+  Service(std::string config_file, ServiceConfig config, std::unique_ptr<ServiceAccess> access,
+          ServiceOutput output, Place place = Place::kProgram);
   ~Service();
   // Opens the store, and begins to watch. Once; run() does so where nobody has.
   Result<void> begin();
@@ -78,6 +80,7 @@ class Service {
 
   const std::string config_file_;
   ServiceConfig config_;
+  const std::unique_ptr<ServiceAccess> access_;
   const ServiceOutput output_;
   const Place place_;
   const std::string host_;

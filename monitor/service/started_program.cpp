@@ -1,5 +1,6 @@
 #include "monitor/service/started_program.h"
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -10,7 +11,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,42 +49,74 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
+// In the new process: what went wrong goes to `problem`, which is closed where nothing did.
+[[noreturn]] void execute(char* const* words, char* const* environment, const Account* account,
+                          pid_t parent, int problem) {
+  int error = 0;
+  for (int number = 1; number < NSIG; ++number) {
+    ::signal(number, SIG_DFL);
+  }
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (account != nullptr) {
+    error = account->become();
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    error = error == 0 && ::getppid() != parent ? ESRCH : error;
+  }
+  const int input = ::open("/dev/null", O_RDONLY);
+  if (error == 0 && input >= 0 && ::dup2(input, STDIN_FILENO) >= 0 &&
+      ::dup2(STDERR_FILENO, STDOUT_FILENO) >= 0) {
+    ::execvpe(words[0], words, environment);
+  }
+  error = error == 0 ? errno : error;
+  [[maybe_unused]] const ssize_t told = ::write(problem, &error, sizeof error);
+  ::_exit(127);
+}
+
 }  // namespace
 
 Result<StartedProgram> StartedProgram::start(const std::vector<std::string>& command,
-                                             const std::string& control) {
+                                             const std::string& control, const Account* account) {
   std::vector<std::string> words = command;
   std::vector<std::string> environment = environment_with(control);
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigset_t all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t pid = -1;
-  const int error = ::posix_spawnp(&pid, words.front().c_str(), &files, &attributes,
-                                   pointers(words).data(), pointers(environment).data());
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&files);
-  if (error != 0) {
+  const std::vector<char*> word_pointers = pointers(words);
+  const std::vector<char*> environment_pointers = pointers(environment);
+  const auto problem = [&](int error) {
     return tl::unexpected<Error>(
         Error{error == ENOENT ? ErrorKind::kUsage : ErrorKind::kEnvironment,
               printable(command.front()),
               {},
               fmt::format("cannot be started: {}", std::strerror(error))});
+  };
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return problem(errno);
   }
-  return StartedProgram(pid);
+  const Descriptor reading(ends[0]);
+  Descriptor writing(ends[1]);
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    execute(word_pointers.data(), environment_pointers.data(), account, parent, writing.get());
+  }
+  if (pid < 0) {
+    return problem(errno);
+  }
+  writing = Descriptor();
+  StartedProgram program(pid, Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))));
+  int error = 0;
+  if (::read(reading.get(), &error, sizeof error) == sizeof error) {
+    ::waitpid(pid, nullptr, 0);
+    program.ended_ = true;
+    return problem(error);
+  }
+  return program;
 }
 
 StartedProgram::StartedProgram(StartedProgram&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
+      handle_(std::move(other.handle_)),
       ended_(std::exchange(other.ended_, true)),
       status_(other.status_) {}
 
@@ -89,7 +124,7 @@ StartedProgram::~StartedProgram() {
   if (has_ended()) {
     return;
   }
-  ::kill(pid_, SIGTERM);
+  ::syscall(SYS_pidfd_send_signal, handle_.get(), SIGTERM, nullptr, 0);
   constexpr std::chrono::milliseconds kLook{10};
   for (int looks = 0; looks < 20 && !has_ended(); ++looks) {
     std::this_thread::sleep_for(kLook);
@@ -97,7 +132,12 @@ StartedProgram::~StartedProgram() {
 }
 
 bool StartedProgram::has_ended() {
-  ended_ = ended_ || ::waitpid(pid_, &status_, WNOHANG) == pid_;
+  pollfd state{handle_.get(), POLLIN, 0};
+  if (!ended_ && ::poll(&state, 1, 0) == 1) {
+    ended_ = true;
+    // Where it is this process's child.
+    status_ = ::waitpid(pid_, &status_, WNOHANG) == pid_ ? status_ : -1;
+  }
   return ended_;
 }
 

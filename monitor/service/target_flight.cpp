@@ -107,7 +107,8 @@ void TargetWatcher::keep_what_led_to_the_end(pid_t pid, uint64_t began) {
   }
   std::string how = "ended; how is not known, as the monitor did not start it";
   if (started_ != nullptr && started_->pid() == pid && started_->has_ended()) {
-    how = crash_text(started_->wait_status());
+    const auto status = access_->wait_status(*started_);
+    how = status ? crash_text(*status) : how;
   }
   if (!how.empty()) {
     keep_ring(fmt::format("process {} {}", pid, how), false);

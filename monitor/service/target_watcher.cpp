@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "monitor/findings/finding_summary.h"
 #include "monitor/findings/reported_finding.h"
@@ -12,8 +13,8 @@
 #include "monitor/judge/check.h"
 #include "monitor/process/module_files.h"
 #include "monitor/process/running_programs.h"
-#include "monitor/service/started_program.h"
 #include "monitor/service/system_time.h"
+#include "monitor/service/trusted_file.h"
 #include "tso/support/printable.h"
 
 namespace tsomon::service {
@@ -25,10 +26,11 @@ constexpr milliseconds kLookForIt{1000};
 constexpr milliseconds kFirstPause{200};
 constexpr milliseconds kLongestPause{30'000};
 
-SamplingOptions sampling_options(const TargetConfig& config, pid_t pid) {
+SamplingOptions sampling_options(const TargetConfig& config, TargetAccess& access, pid_t pid) {
   SamplingOptions options;
   options.pid = pid;
   options.folder = config.control;
+  options.access = &access;
   options.plan.slice = config.slice;
   options.plan.share = config.sample;
   options.plan.max_overhead = config.max_overhead;
@@ -36,6 +38,9 @@ SamplingOptions sampling_options(const TargetConfig& config, pid_t pid) {
   options.plan.cold = config.cold;
   options.plan.seed = static_cast<uint64_t>(now_in_microseconds());
   options.labels = config.labels;
+  if (!config.trigger.empty()) {
+    options.trigger = parse_trigger(config.trigger).value();
+  }
   for (const Property property : config.properties) {
     CheckOptions question;
     question.property = property;
@@ -45,8 +50,11 @@ SamplingOptions sampling_options(const TargetConfig& config, pid_t pid) {
   return options;
 }
 
-SightingPlace place_of_process(const TargetConfig& config, const std::string& host, pid_t pid) {
-  const std::string build = build_id_of_file(fmt::format("/proc/{}/exe", pid));
+SightingPlace place_of_process(const TargetConfig& config, const std::string& host,
+                               TargetAccess& access, pid_t pid) {
+  const auto file = access.executable(pid);
+  const std::string build =
+      file ? build_id_of_file(fmt::format("/proc/self/fd/{}", file->get())) : std::string();
   return {config.name, host, build.empty() ? "" : build_id_text(build)};
 }
 
@@ -117,7 +125,7 @@ void TargetCounters::add(const TargetCounters& more) {
 }
 
 TargetWatcher::TargetWatcher(TargetConfig config, WatcherLinks links)
-    : config_(std::move(config)), links_(std::move(links)) {
+    : config_(std::move(config)), links_(std::move(links)), access_(links_.access->of(config_)) {
   sign_of_life();
   thread_ = std::thread([this] { work(); });
 }
@@ -193,10 +201,10 @@ std::optional<pid_t> TargetWatcher::next_process() {
     } else {
       candidates = {config_.pid};
     }
-  } else if (!config_.program.empty()) {
-    candidates = attach::processes_running(config_.program);
+  } else if (config_.command.empty()) {
+    candidates = access_->processes();
   } else if (started_ == nullptr) {
-    auto started = StartedProgram::start(config_.command, config_.control);
+    auto started = access_->start();
     if (!started) {
       tell(started.error().to_string());
       over_ = true;
@@ -232,8 +240,8 @@ void TargetWatcher::set_up_budget(SamplingOptions* options) const {
 
 void TargetWatcher::watch(pid_t pid) {
   const std::pair process(pid, attach::start_of(pid));
-  const SightingPlace place = place_of_process(config_, links_.host, pid);
-  SamplingOptions options = sampling_options(config_, pid);
+  const SightingPlace place = place_of_process(config_, links_.host, *access_, pid);
+  SamplingOptions options = sampling_options(config_, *access_, pid);
   set_up_budget(&options);
   set_up_flight(place, &options);
   options.going_on = [&](const SamplingSummary& summary) {
@@ -398,7 +406,8 @@ FindingFilter& TargetWatcher::filter() {
   filter_state_ = state;
   std::vector<std::string> readable;
   for (const std::string& file : files) {
-    const auto read = FindingFilter::read({file}, {});
+    const auto read =
+        check_trusted(file, ::geteuid()).and_then([&] { return FindingFilter::read({file}, {}); });
     if (read) {
       readable.push_back(file);
     } else if (file != files.back() || state_of(file) != "-") {  // the store may have none

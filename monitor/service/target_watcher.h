@@ -1,7 +1,7 @@
 // One target of the service: found, watched in slices, found again.
 //
 // Purpose     A thread that waits for the process, watches it (monitor/slices/sampling.h), and stores what is found. A process that
-//             ends is waited for again where the target is a program by its name; otherwise the target is over.
+//             ends is waited for again where the target is a program by its name or a group; otherwise the target is over.
 // Several     Processes of one name are watched one at a time, the oldest one that answers.
 // Refusals    A process that cannot be asked is asked again after a fifth of a second, then after twice as long each time, up to
 //             half a minute.
@@ -34,13 +34,12 @@
 #include "monitor/service/config.h"
 #include "monitor/service/flight_ring.h"
 #include "monitor/service/store.h"
+#include "monitor/service/target_access.h"
 #include "monitor/service/target_journal.h"
 #include "monitor/slices/sampling.h"
 #include "tso/support/work.h"
 
 namespace tsomon::service {
-
-class StartedProgram;
 
 struct TargetCounters {
   using Verdicts =
@@ -94,6 +93,7 @@ struct WatcherLinks {
   Store* store = nullptr;
   Budget* budget = nullptr;  // nullptr: there is none
   std::string host;
+  ServiceAccess* access = nullptr;
   // Called by threads of watchers, several at a time.
   std::function<void(const NewFinding&)> found;
   std::function<void(const std::string&)> tell;
@@ -152,6 +152,7 @@ class TargetWatcher {
 
   const TargetConfig config_;
   const WatcherLinks links_;
+  const std::unique_ptr<TargetAccess> access_;
   StopFlag stop_;
   std::atomic<bool> over_{false};
   std::atomic<bool> watching_{false};

@@ -130,7 +130,9 @@ ConfigReading read_trusted_config(const std::string& file, uid_t user) {
     text.error().input = input_name(file);
     return {{}, {std::move(text.error())}};
   }
-  return parse_config(*text, input_name(file));
+  ConfigReading reading = parse_config(*text, input_name(file));
+  reading.text = std::move(*text);
+  return reading;
 }
 
 std::vector<Error> untrusted_places(const ServiceConfig& config, uid_t user) {

@@ -107,9 +107,9 @@ bool Watcher::Impl::start() {
   std::promise<Result<void>> promise;
   auto answer = promise.get_future();
   try {
-    service_ =
-        std::make_unique<service::Service>(std::string(), std::move(reading.config),
-                                           std::move(output), service::Service::Place::kEmbedded);
+    service_ = std::make_unique<service::Service>(
+        std::string(), std::move(reading.config), service::direct_service_access({}),
+        std::move(output), service::Service::Place::kEmbedded);
     // The threads of the targets are its children, and have its signals.
     thread_ = service::quiet_thread(
         [this, began = std::move(promise)]() mutable { work(std::move(began)); });

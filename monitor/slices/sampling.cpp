@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "monitor/process/descriptor.h"
+#include "monitor/process/process_files.h"
 #include "monitor/process/target.h"
 #include "monitor/slices/slice_judge.h"
 #include "monitor/slices/slice_look.h"
@@ -72,10 +73,11 @@ class Sampler {
   const std::function<void(const JudgedSlice&)>& judged_;
   Plan plan_;
   std::optional<TwinFunctions> functions_;
-  std::optional<attach::Target> target_;  // where functions are looked for
-  std::vector<uint64_t> first_;           // functions that a slice waits for
-  std::vector<uint64_t> alarm_;           // likewise, between those that are planned
-  microseconds quiet_until_{0};           // nobody waits for these before
+  std::optional<attach::Target> target_;         // where functions are looked for
+  std::vector<uint64_t> first_;                  // functions that a slice waits for
+  std::vector<uint64_t> alarm_;                  // likewise, between those that are planned
+  microseconds quiet_until_{0};                  // nobody waits for these before
+  std::shared_ptr<attach::ProcessFiles> files_;  // nullptr: they are found by their paths
   std::unique_ptr<Trigger> trigger_;
   SamplingSummary summary_;
   const Clock::time_point begin_ = Clock::now();
@@ -84,9 +86,13 @@ class Sampler {
 
 Result<void> Sampler::prepare() {
   used_before_ = time_of(options_.pid);
+  if (options_.access != nullptr) {
+    files_ = std::make_shared<attach::ProcessFiles>(options_.pid, *options_.access);
+  }
   if (needs_functions() || !options_.alarm_functions.empty() ||
       (options_.trigger && options_.trigger->kind == TriggerName::Kind::kFunction)) {
-    auto target = attach::Target::open(options_.pid);
+    auto target = options_.access != nullptr ? attach::Target::open(options_.pid, *options_.access)
+                                             : attach::Target::open(options_.pid);
     if (!target) {
       return tl::unexpected<Error>(target.error());
     }
@@ -201,8 +207,9 @@ bool Sampler::leave_out(const PlannedSlice& planned, const std::string& reason) 
 }
 
 Result<SliceEnd> Sampler::record(const PlannedSlice& planned, int file, microseconds patience) {
-  SliceRequest request{options_.pid, options_.folder, planned.time, planned.functions,
-                       planned.most_bytes};
+  SliceRequest request{options_.pid,      options_.folder,    planned.time,
+                       planned.functions, planned.most_bytes, {},
+                       options_.access};
   if (options_.most_bytes != 0) {
     request.most_bytes = request.most_bytes == 0
                              ? options_.most_bytes
@@ -308,6 +315,11 @@ Result<bool> Sampler::judge(const PlannedSlice& planned, const SliceEnd& end, in
 
 // What comes from the program may be anything: its size bounds what it may take.
 Result<JudgedFile> Sampler::check(int file) {
+  FileSearch search;
+  if (files_ != nullptr) {
+    files_->round();
+    search.opened = files_;
+  }
   WorkBounds bounds;
   bounds.max_bytes = options_.judging_bytes;
   WorkMeter meter(bounds);
@@ -315,7 +327,7 @@ Result<JudgedFile> Sampler::check(int file) {
     const WorkScope scope(&meter);
     const off_t size = ::lseek(file, 0, SEEK_END);
     return within_input(static_cast<uint64_t>(std::max<off_t>(size, 0)),
-                        [&] { return judge_slice(file, options_.questions); });
+                        [&] { return judge_slice(file, options_.questions, search); });
   } catch (const WorkEnded& end) {
     const WorkPause outside;
     JudgedFile nothing;

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "monitor/check/check_input.h"
+#include "monitor/process/process_access.h"
 #include "monitor/slices/plan.h"
 #include "monitor/slices/slice_client.h"
 #include "monitor/slices/trigger.h"
@@ -44,6 +45,9 @@ struct SamplingOptions {
   std::optional<TriggerName> trigger;   // the plan's kinds are not looked at then
   std::chrono::microseconds time{0};    // in all; 0: until a stop, or the program's end
   std::vector<CheckOptions> questions;  // at least one
+  // Who connects and opens the process's files, and is there as long as watching goes on; none: this process itself, and
+  // names are looked for by their files' paths.
+  attach::ProcessAccess* access = nullptr;
   uint64_t most_bytes = 0;  // of a slice's records, from which on it ends; 0: as they come
   uint64_t judging_bytes = UINT64_MAX;  // of memory, for judging one
   // If there is one: why the slice that is due is dropped; empty: it is not.

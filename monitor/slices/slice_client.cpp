@@ -4,17 +4,17 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstddef>
 #include <cstring>
-#include <fstream>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
+#include "monitor/process/control_socket.h"
 #include "monitor/process/descriptor.h"
+#include "monitor/process/descriptor_message.h"
+#include "monitor/process/process_access.h"
 #include "monitor/process/running_programs.h"
 #include "tso/support/printable.h"
 #include "tso/support/work.h"
@@ -34,56 +34,8 @@ tl::unexpected<Error> problem(pid_t pid, std::string message,
   return tl::unexpected<Error>(Error{kind, fmt::format("process {}", pid), {}, std::move(message)});
 }
 
-// The number that the process has for itself, in the namespace it lives in.
-pid_t own_number(pid_t pid) {
-  std::ifstream status(fmt::format("/proc/{}/status", pid));
-  pid_t number = pid;
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("NSpid:", 0) == 0) {
-      const size_t last = line.find_last_of("\t ");
-      std::from_chars(line.data() + last + 1, line.data() + line.size(), number);
-    }
-  }
-  return number;
-}
-
 // Also where its parent has not asked for its status yet.
 bool has_ended(pid_t pid) { return attach::start_of(pid) == 0; }
-
-Result<Descriptor> connect_to(pid_t pid, const std::string& folder) {
-  if (has_ended(pid)) {
-    return problem(pid, "there is no such process", ErrorKind::kUnreadable);
-  }
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string name = folder.empty() ? fmt::format("tsomon/{}", own_number(pid))
-                                          : fmt::format("{}/tsomon.{}", folder, own_number(pid));
-  const size_t at = folder.empty() ? 1 : 0;
-  if (name.size() + at >= sizeof address.sun_path) {
-    return problem(pid, fmt::format("the path of the folder is too long: {}", printable(folder)),
-                   ErrorKind::kUsage);
-  }
-  std::memcpy(address.sun_path + at, name.data(), name.size());
-  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + at + name.size());
-  if (!socket.is_open() ||
-      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-    return problem(
-        pid,
-        errno == EAGAIN
-            ? "others are asking it already: try again"
-            : fmt::format("cannot be asked ({}): build it with `tsomon-c++ --dormant` and start "
-                          "it with TSOMON_OPTIONS=control=on, or link it with --control",
-                          std::strerror(errno)));
-  }
-  ucred peer{};
-  socklen_t peer_size = sizeof peer;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) != 0 ||
-      peer.pid != pid) {
-    return problem(pid, fmt::format("process {} answers in its place", peer.pid));
-  }
-  return socket;
-}
 
 const char* word_of(WatchedFunctions::Which which) {
   return which == WatchedFunctions::Which::kOnly  ? "only"
@@ -103,19 +55,7 @@ bool send_request(const Descriptor& socket, const SliceRequest& request, int fil
     text.push_back('\0');
     text.append(reinterpret_cast<const char*>(functions.entries.data()), count * sizeof(uint64_t));
   }
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  iovec part{text.data(), text.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &file, sizeof file);
-  return ::sendmsg(socket.get(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+  return send_message(socket.get(), text.data(), text.size(), file);
 }
 
 // Empty: the other side is gone, or says nothing until then. From `ends` on, or once a stop is asked for, the slice is to end.
@@ -155,12 +95,14 @@ uint64_t field(std::string_view text, std::string_view name) {
 }  // namespace
 
 bool can_be_asked(pid_t pid, const std::string& folder) {
-  return connect_to(pid, folder).has_value();
+  return attach::connect_to_control(pid, folder).has_value();
 }
 
 Result<SliceEnd> record_slice(const SliceRequest& request, int file) {
   const pid_t pid = request.pid;
-  auto socket = connect_to(pid, request.folder);
+  attach::ProcessAccess& access =
+      request.access != nullptr ? *request.access : attach::direct_access();
+  auto socket = access.connect(pid, request.folder);
   if (!socket) {
     return tl::unexpected<Error>(socket.error());
   }

@@ -1,7 +1,8 @@
 // Asks a running program, built with --dormant and started with control=, to be watched for a while.
 //
 // Purpose     The other end of monitor/probe/control.h: one slice, recorded into a file of the caller's.
-// Whose       The socket's owner is asked of the kernel: a process that has taken another one's name gets no file.
+// Whose       As connect_to_control() (monitor/process/control_socket.h): nobody else gets the file.
+// Trust       None: what the program says of the slice is bounded by what was asked for.
 // Errors      kUnreadable: no such process. kEnvironment: it does not answer, refuses, or ended meanwhile; the message says what
 //             to do. The file then holds what was recorded until that moment, or nothing.
 // Waiting     For the slice, and two seconds more; a stop (tso/support/work.h) ends the slice, and is answered as its end. For
@@ -16,6 +17,7 @@
 
 #include <sys/types.h>
 
+#include "monitor/process/process_access.h"
 #include "tso/support/result.h"
 
 namespace tsomon {
@@ -40,7 +42,8 @@ struct SliceRequest {
   std::chrono::microseconds time{0};
   WatchedFunctions functions;
   uint64_t most_bytes = 0;  // of records, from which on it ends before its time; 0: as they come
-  std::chrono::microseconds patience{0};  // with kFirst: how long to wait for it; 0: until a stop
+  std::chrono::microseconds patience{0};    // with kFirst: how long to wait for it; 0: until a stop
+  attach::ProcessAccess* access = nullptr;  // who connects; none: this process itself
 };
 
 struct SliceEnd {

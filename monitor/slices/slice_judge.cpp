@@ -58,12 +58,13 @@ Result<Descriptor> make_slice_file() {
   return file;
 }
 
-Result<JudgedFile> judge_slice(int file, const std::vector<CheckOptions>& questions) {
+Result<JudgedFile> judge_slice(int file, const std::vector<CheckOptions>& questions,
+                               const FileSearch& files) {
   if (const std::string why = seal(file); !why.empty()) {
     return refusal(questions, why);
   }
-  auto checked =
-      check_properties(fmt::format("/proc/self/fd/{}", file), InputFormat::kCapture, questions);
+  auto checked = check_properties(fmt::format("/proc/self/fd/{}", file), InputFormat::kCapture,
+                                  questions, {}, files);
   if (!checked && checked.error().kind == ErrorKind::kEnvironment) {
     return tl::unexpected<Error>(checked.error());
   }

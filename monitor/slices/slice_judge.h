@@ -14,6 +14,7 @@
 
 #include "monitor/check/check_input.h"
 #include "monitor/process/descriptor.h"
+#include "monitor/process/file_search.h"
 #include "tso/support/result.h"
 
 namespace tsomon {
@@ -29,6 +30,7 @@ struct JudgedFile {
 };
 
 // `file`: of make_slice_file(), once the program has said that it is whole.
-Result<JudgedFile> judge_slice(int file, const std::vector<CheckOptions>& questions);
+Result<JudgedFile> judge_slice(int file, const std::vector<CheckOptions>& questions,
+                               const FileSearch& files = {});
 
 }  // namespace tsomon

@@ -144,13 +144,33 @@ TEST_CASE("each mistake has its place, what was expected and what was found") {
   CHECK(error_of("samples = 0.5").ends_with("unknown key 'samples': did you mean sample?"));
   CHECK(error_of("'a\\u001b[2J' = 1").find('\x1b') == std::string::npos);
   CHECK(error_of("", "") ==
-        "t.toml:3:1: target: expected the key pid, program or command, found none");
+        "t.toml:3:1: target: expected the key pid, program, command, cgroup, unit or container, "
+        "found none");
   CHECK(error_of("pid = 0", "") ==
         "t.toml:5:7: target.pid: expected an integer from 1 to 2147483647, found 0");
   CHECK(error_of("pid = 1.5", "").ends_with("found 1.5"));
   CHECK(error_of("command = []", "").starts_with("t.toml:5:11: target.command: expected"));
   CHECK(error_of("program = \"x\"") ==
         "t.toml:5:11: target: expected one of pid, program, command, found program beside pid");
+  // Groups of processes, alone or beside a program.
+  CHECK(errors_of("[service]\nstore='s'\nuser='tsomon'\n[[target]]\nname='a'\nunit='a.service'\n"
+                  "program='x'\ntrigger='function=f*'\n[[target]]\nname='b'\ncgroup='/a.slice/b'\n"
+                  "[[target]]\nname='c'\ncontainer='0123456789ab'\n")
+            .empty());
+  CHECK(error_of("cgroup = \"system.slice\"", "").starts_with("t.toml:5:10: target.cgroup: "));
+  CHECK(error_of("cgroup = \"/sys/fs/cgroup/a\"", "").starts_with("t.toml:5:10: target.cgroup: "));
+  CHECK(error_of("cgroup = \"/a/../b\"", "").ends_with("found '/a/../b'"));
+  CHECK(
+      error_of("unit = \"foo\"", "") ==
+      "t.toml:5:8: target.unit: expected a unit of systemd as \"foo.service\" (.service, .scope or "
+      ".slice), found 'foo'");
+  CHECK(error_of("container = \"web\"", "").starts_with("t.toml:5:13: target.container: expected"));
+  CHECK(error_of("unit = \"a.service\"\ncgroup = \"/a\"", "") ==
+        "t.toml:5:8: target: expected one of cgroup, unit, container, found unit beside cgroup");
+  CHECK(error_of("unit = \"a.service\"") ==
+        "t.toml:6:7: target.pid: expected none beside unit, found 7");
+  CHECK(error_of("trigger = \"signal\"").starts_with("t.toml:5:11: target.trigger: expected"));
+  CHECK(error_of("trigger = \"function=\"").ends_with("found 'function='"));
   CHECK(error_of("pid = 1\n[[target]]\nname = 'a'\n") ==
         "t.toml:6:1: target.name: expected a name of its own, found 'a' again");
 }

@@ -1,16 +1,22 @@
 // Analyses of kept slices in processes of their own: within bounds, ended at once, whatever they do.
+#include <array>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "monitor/process/descriptor_message.h"
 #include "monitor/process/running_programs.h"
+#include "monitor/service/idle_launcher.h"
 #include "monitor/service/idle_process.h"
 #include "monitor/service/kept_analysis.h"
 #include "tests/monitor/folder.h"
@@ -27,9 +33,10 @@ namespace {
 constexpr seconds kPatience{60};
 const std::string kShell = "/bin/sh";
 using Clock = std::chrono::steady_clock;
+const auto kNever = [] { return false; };
 
 IdleEnd run(const IdleBounds& bounds, const std::string& script, const StopFlag& stop = {}) {
-  auto end = IdleProcess(bounds).run({kShell, "-c", script}, stop);
+  auto end = IdleProcess(bounds).run({kShell, "-c", script}, [&] { return stop.asked(); });
   REQUIRE(end);
   return *end;
 }
@@ -56,7 +63,7 @@ TEST_CASE("a program at idle priority, its output and its status") {
   CHECK(WIFEXITED(end.wait_status));
   CHECK(WEXITSTATUS(end.wait_status) == 3);
   CHECK(end.output == "5\n1000\n");
-  const auto none = IdleProcess({}).run({"/no/such/program"}, {});
+  const auto none = IdleProcess().run({"/no/such/program"}, kNever);
   REQUIRE_FALSE(none);
   CHECK(none.error().kind == ErrorKind::kUsage);
 }
@@ -125,7 +132,7 @@ TEST_CASE("an idle program does not outlive who started it") {
   const pid_t parent = ::fork();
   REQUIRE(parent >= 0);
   if (parent == 0) {
-    (void)IdleProcess({}).run({kShell, "-c", "echo $$ > " + file + "; exec sleep 600"}, {});
+    (void)IdleProcess().run({kShell, "-c", "echo $$ > " + file + "; exec sleep 600"}, kNever);
     ::_exit(0);
   }
   pid_t child = 0;
@@ -133,6 +140,76 @@ TEST_CASE("an idle program does not outlive who started it") {
   CHECK(attach::start_of(child) != 0);
   ::kill(parent, SIGKILL);
   ::waitpid(parent, nullptr, 0);
+  CHECK(comes([&] { return attach::start_of(child) == 0; }));
+}
+
+namespace {
+
+// A process that runs programs for this one.
+struct Launcher {
+  Launcher() {
+    std::array<int, 2> ends{-1, -1};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0);
+    Descriptor theirs(ends[1]);
+    socket = Descriptor(ends[0]);
+    pid = ::fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) {
+      socket = Descriptor();
+      serve_as_launcher(theirs);
+      ::_exit(0);
+    }
+  }
+  ~Launcher() {
+    socket = Descriptor();
+    ::waitpid(pid, nullptr, 0);
+  }
+  Result<IdleEnd> run(const std::string& script, const std::function<bool()>& stopped = kNever) {
+    return run_by_launcher(socket, {}, {kShell, "-c", script}, stopped);
+  }
+  Descriptor socket;
+  pid_t pid = -1;
+};
+
+}  // namespace
+
+TEST_CASE("another process launches idle programs") {
+  const Folder folder;
+  const std::string file = folder.write("pid", "");
+  pid_t child = 0;
+  {
+    Launcher launcher;
+    const auto end = launcher.run("echo all; head -c 100000 /dev/zero; exit 3");
+    REQUIRE(end);
+    CHECK(WEXITSTATUS(end->wait_status) == 3);
+    CHECK(end->output.size() == 4 + 100'000);
+    const auto none =
+        run_by_launcher(launcher.socket, {}, {"/no/such/program", "with", ""}, kNever);
+    REQUIRE_FALSE(none);
+    CHECK(none.error().kind == ErrorKind::kUsage);
+    CHECK(none.error().to_string() ==
+          "/no/such/program: cannot be started: No such file or directory");
+    CHECK_FALSE(run_by_launcher(launcher.socket, {}, {std::string(40'000, 'x')}, kNever));
+    const auto asked = Clock::now();
+    const auto stopped =
+        launcher.run("exec sleep 600", [&] { return Clock::now() - asked > milliseconds(50); });
+    REQUIRE(stopped);
+    CHECK(stopped->why == IdleEnd::Why::kStopped);
+    // A stop that comes too late stops nothing else.
+    REQUIRE(send_message(launcher.socket.get(), "", 1));
+    CHECK(launcher.run("echo next")->output == "next\n");
+    // Who has asked goes.
+    const pid_t asks = ::fork();
+    REQUIRE(asks >= 0);
+    if (asks == 0) {
+      (void)launcher.run("echo $$ > " + file + "; exec sleep 600");
+      ::_exit(0);
+    }
+    CHECK(comes([&] { return bool(std::ifstream(file) >> child); }));
+    ::kill(asks, SIGKILL);
+    ::waitpid(asks, nullptr, 0);
+    CHECK(attach::start_of(child) != 0);  // this process may ask, too
+  }
   CHECK(comes([&] { return attach::start_of(child) == 0; }));
 }
 
@@ -149,7 +226,7 @@ TEST_CASE("what the commands write becomes findings, causes and predictions") {
   CHECK(end.found.front().fingerprint == "aa");
   CHECK(end.found.front().property == "robustness");
   CHECK(end.found.front().definite);
-  CHECK(end.result == "definite, 1 definite findings");
+  CHECK(end.result == "definite, 1 definite finding");
   SliceAnalysis predict = check;
   predict.what = SliceAnalysis::What::kPredict;
   end = end_of_output(
@@ -208,6 +285,12 @@ esac
   std::string told;
   AnalysisLinks links;
   links.store = store.get();
+  IdleProcess process;
+  links.run = [&](const IdleBounds& of_it, const std::vector<std::string>& command,
+                  const std::function<bool()>& stopped) {
+    process.set_bounds(of_it);
+    return process.run(command, stopped);
+  };
   links.host = "here";
   links.suppressions = [](const std::string&) { return std::vector<std::string>(); };
   links.found = [&](const SliceAnalysis& analysis, const SeenFinding& finding) {

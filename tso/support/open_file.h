@@ -15,7 +15,8 @@ namespace tsomon {
 // (tso/support/work.h) before a pipe has a writer.
 int open_input_file(const std::string& path);
 
-// Read-only.
+// Read-only. "/proc/self/fd/N" of a file that somebody else has opened for this process, and that it may not open itself, is
+// opened, too: the place in it is then that of N.
 int open_regular_file(const std::string& path);
 bool is_regular_file(const std::string& path);
 

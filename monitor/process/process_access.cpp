@@ -1,0 +1,49 @@
+#include "monitor/process/process_access.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "monitor/process/control_socket.h"
+#include "monitor/process/target.h"
+
+namespace tsomon::attach {
+namespace {
+
+Result<Descriptor> opened(pid_t pid, const std::string& name) {
+  Descriptor file(::open(fmt::format("/proc/{}/{}", pid, name).c_str(), O_RDONLY | O_CLOEXEC));
+  return file.is_open() ? Result<Descriptor>(std::move(file)) : cannot_look_at(pid, errno);
+}
+
+class DirectAccess : public ProcessAccess {
+ public:
+  Result<Descriptor> executable(pid_t pid) override { return opened(pid, "exe"); }
+  Result<Descriptor> mappings(pid_t pid) override { return opened(pid, "maps"); }
+  Result<Descriptor> code(pid_t pid, const Mapping& mapping) override {
+    auto exact = opened(pid, fmt::format("map_files/{:x}-{:x}", mapping.begin, mapping.end));
+    if (exact) {
+      return exact;
+    }
+    auto below = opened(pid, "root" + mapping.path);
+    struct stat found {};
+    if (below && (::fstat(below->get(), &found) != 0 || found.st_ino != mapping.inode)) {
+      return cannot_look_at(pid, ENOENT);
+    }
+    return below;
+  }
+  Result<Descriptor> connect(pid_t pid, const std::string& folder) override {
+    return connect_to_control(pid, folder);
+  }
+};
+
+}  // namespace
+
+ProcessAccess& direct_access() {
+  static DirectAccess access;
+  return access;
+}
+
+}  // namespace tsomon::attach
