@@ -59,28 +59,28 @@ Json target_json(const TargetStatus& target) {
       {"since", time_text(now.since)},
       {"properties", std::move(properties)},
       {"sample", target.sample},
-      {"share", ratio(sum.watched, sum.elapsed)},
-      {"watched_seconds", in_seconds(sum.watched)},
-      {"elapsed_seconds", in_seconds(sum.elapsed)},
+      {"share", ratio(sum.sampling.everything().watched, sum.sampling.elapsed)},
+      {"watched_seconds", in_seconds(sum.sampling.everything().watched)},
+      {"elapsed_seconds", in_seconds(sum.sampling.elapsed)},
       {"max_overhead", target.max_overhead == 0 ? Json() : Json(target.max_overhead)},
       {"cost",
-       {{"target", ratio(sum.cost, sum.used)},
-        {"monitor", ratio(sum.judging, sum.used)},
-        {"process_seconds", in_seconds(sum.used)},
-        {"watching_seconds", in_seconds(sum.cost)},
-        {"judging_seconds", in_seconds(sum.judging)}}},
+       {{"target", ratio(sum.sampling.cost, sum.sampling.used)},
+        {"monitor", ratio(sum.sampling.judging, sum.sampling.used)},
+        {"process_seconds", in_seconds(sum.sampling.used)},
+        {"watching_seconds", in_seconds(sum.sampling.cost)},
+        {"judging_seconds", in_seconds(sum.sampling.judging)}}},
       {"slices",
-       {{"planned", sum.planned},
-        {"recorded", sum.slices},
-        {"dropped", reasons_json(sum.dropped)},
+       {{"planned", sum.sampling.planned},
+        {"recorded", sum.sampling.slices()},
+        {"dropped", reasons_json(sum.sampling.dropped)},
         {"judged", sum.judged_slices},
-        {"without_threads", sum.without_threads}}},
+        {"without_threads", sum.sampling.without_threads}}},
       {"events",
        {{"sent", sum.sent_events()},
         {"seen", sum.seen_events},
         {"lost", sum.lost_events},
         {"unjudged", sum.unjudged_events}}},
-      {"units", {{"seen", sum.units}, {"cut", sum.cut_units}}},
+      {"units", {{"seen", sum.units}, {"cut", sum.sampling.cut_units}}},
       {"candidates", sum.candidates},
       {"verdicts", verdicts_json(sum)},
       {"inconclusive", reasons_json(sum.inconclusive)},
@@ -103,10 +103,10 @@ void RateMeter::add(Time now, const TargetCounters& counters) {
     return;
   }
   const auto number = [](uint64_t value) { return static_cast<double>(value); };
-  samples_.push_back(
-      {now,
-       {0, number(counters.slices), number(counters.seen_events), number(counters.lost_events),
-        number(counters.units), number(counters.candidates), number(counters.violations)}});
+  samples_.push_back({now,
+                      {0, number(counters.sampling.slices()), number(counters.seen_events),
+                       number(counters.lost_events), number(counters.units),
+                       number(counters.candidates), number(counters.violations)}});
   while (samples_.size() > 2 && now - samples_[1].at >= kRateTime) {
     samples_.pop_front();
   }

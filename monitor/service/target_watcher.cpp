@@ -69,40 +69,14 @@ std::string state_of(const std::string& file) {
 
 }  // namespace
 
-void TargetCounters::add(const SamplingSummary& summary) {
-  slices += summary.slices();
-  used += summary.used;
-  without_threads += summary.without_threads;
-  cut_units += summary.cut_units;
-  watched += summary.everything().watched;
-  elapsed += summary.elapsed;
-  cost += summary.cost;
-  judging += summary.judging;
-  planned += summary.planned;
-  for (const auto& [reason, count] : summary.dropped) {
-    dropped[reason] += count;
-  }
-  gaps += summary.gaps;
-  shortened += summary.shortened;
-  delayed += summary.delayed;
-  delay += summary.delay;
-}
-
 void TargetCounters::add(const TargetCounters& more) {
   const auto add_all = [](const auto& from, auto* to) {
     for (const auto& [key, value] : from) {
       (*to)[key] += value;
     }
   };
-  slices += more.slices;
+  sampling.add(more.sampling);
   judged_slices += more.judged_slices;
-  without_threads += more.without_threads;
-  cut_units += more.cut_units;
-  watched += more.watched;
-  elapsed += more.elapsed;
-  used += more.used;
-  cost += more.cost;
-  judging += more.judging;
   seen_events += more.seen_events;
   lost_events += more.lost_events;
   units += more.units;
@@ -114,12 +88,6 @@ void TargetCounters::add(const TargetCounters& more) {
   new_findings += more.new_findings;
   not_stored += more.not_stored;
   unjudged_events += more.unjudged_events;
-  planned += more.planned;
-  add_all(more.dropped, &dropped);
-  gaps += more.gaps;
-  shortened += more.shortened;
-  delayed += more.delayed;
-  delay += more.delay;
   incidents += more.incidents;
   refusals += more.refusals;
 }
@@ -144,7 +112,7 @@ void TargetWatcher::wait() {
 TargetCounters TargetWatcher::counters() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   TargetCounters sum = counters_;
-  sum.add(current_);
+  sum.sampling.add(current_);
   return sum;
 }
 
@@ -260,7 +228,7 @@ void TargetWatcher::watch(pid_t pid) {
   watching_ = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    counters_.add(summary ? *summary : current_);
+    counters_.sampling.add(summary ? *summary : current_);
     counters_.refusals += summary ? 0 : 1;
     current_ = {};
   }

@@ -46,15 +46,8 @@ struct TargetCounters {
       std::map<std::pair<std::string, std::string>, uint64_t>;  // by property and verdict
   static constexpr size_t kMostReasons = 32;
 
-  uint64_t slices = 0;
+  SamplingSummary sampling;  // but for `ended`
   uint64_t judged_slices = 0;
-  uint64_t without_threads = 0;  // slices in which nobody took part
-  uint64_t cut_units = 0;
-  std::chrono::microseconds watched{0};  // of everything
-  std::chrono::microseconds elapsed{0};  // in which it could be watched
-  std::chrono::microseconds used{0};     // processor time of the process
-  std::chrono::microseconds cost{0};     // ... of it for being watched
-  std::chrono::microseconds judging{0};  // ... of this one
   uint64_t seen_events = 0;
   uint64_t lost_events = 0;      // in recording
   uint64_t unjudged_events = 0;  // recorded ones that a bound kept from being judged
@@ -67,17 +60,10 @@ struct TargetCounters {
   uint64_t suppressed = 0;    // of them
   uint64_t new_findings = 0;  // fingerprints that the store did not have
   uint64_t not_stored = 0;    // slices with findings that could not be
-  uint64_t planned = 0;       // slices, as SamplingSummary has it; likewise
-  std::map<std::string, uint64_t> dropped;
-  std::chrono::microseconds gaps{0};
-  uint64_t shortened = 0;
-  uint64_t delayed = 0;
-  std::chrono::microseconds delay{0};
   uint64_t incidents = 0;
   uint64_t refusals = 0;  // of a process to be watched, or of a slice to be judged
 
   uint64_t sent_events() const { return seen_events + lost_events + unjudged_events; }
-  void add(const SamplingSummary& summary);
   void add(const TargetCounters& more);
 };
 

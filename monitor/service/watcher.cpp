@@ -24,24 +24,24 @@ double whole_seconds(std::chrono::microseconds time) {
 
 Watcher::Counters public_counters(const service::TargetCounters& from) {
   Watcher::Counters to;
-  to.slices = from.slices;
+  to.slices = from.sampling.slices();
   to.judged = from.judged_slices;
-  to.without_threads = from.without_threads;
+  to.without_threads = from.sampling.without_threads;
   to.events = from.seen_events;
   to.lost_events = from.lost_events;
   to.units = from.units;
-  to.cut_units = from.cut_units;
+  to.cut_units = from.sampling.cut_units;
   to.candidates = from.candidates;
   to.violations = from.violations;
   to.suppressed = from.suppressed;
   to.new_findings = from.new_findings;
   to.not_stored = from.not_stored;
   to.refusals = from.refusals;
-  to.watched_seconds = whole_seconds(from.watched);
-  to.elapsed_seconds = whole_seconds(from.elapsed);
-  to.process_seconds = whole_seconds(from.used);
-  to.watching_seconds = whole_seconds(from.cost);
-  to.judging_seconds = whole_seconds(from.judging);
+  to.watched_seconds = whole_seconds(from.sampling.everything().watched);
+  to.elapsed_seconds = whole_seconds(from.sampling.elapsed);
+  to.process_seconds = whole_seconds(from.sampling.used);
+  to.watching_seconds = whole_seconds(from.sampling.cost);
+  to.judging_seconds = whole_seconds(from.sampling.judging);
   to.verdicts = from.judged;
   to.inconclusive = from.inconclusive;
   return to;

@@ -18,23 +18,23 @@ void add_plan_metrics(const std::map<std::string, TargetCounters>& counters, Met
   };
   family("tsomon_planned_slices_total",
          "Slices whose moment came: those that were recorded and those that were dropped.",
-         [](const TargetCounters& c) { return static_cast<double>(c.planned); });
+         [](const TargetCounters& c) { return static_cast<double>(c.sampling.planned); });
   metrics->family("tsomon_dropped_slices_total", Type::kCounter,
                   "Slices that were planned and not recorded, by reason.");
   for (const auto& [target, of] : counters) {
-    for (const auto& [reason, count] : of.dropped) {
+    for (const auto& [reason, count] : of.sampling.dropped) {
       metrics->sample({{"target", target}, {"reason", reason}}, static_cast<double>(count));
     }
   }
   family("tsomon_gap_seconds_total", "Time for which dropped slices were planned.",
-         [](const TargetCounters& c) { return seconds(c.gaps); });
+         [](const TargetCounters& c) { return seconds(c.sampling.gaps); });
   family("tsomon_shortened_slices_total", "Slices that ended early, as they had too many records.",
-         [](const TargetCounters& c) { return static_cast<double>(c.shortened); });
+         [](const TargetCounters& c) { return static_cast<double>(c.sampling.shortened); });
   family("tsomon_delayed_slices_total",
          "Slices whose moment had passed while another one was judged.",
-         [](const TargetCounters& c) { return static_cast<double>(c.delayed); });
+         [](const TargetCounters& c) { return static_cast<double>(c.sampling.delayed); });
   family("tsomon_delay_seconds_total", "By how much they were late, in all.",
-         [](const TargetCounters& c) { return seconds(c.delay); });
+         [](const TargetCounters& c) { return seconds(c.sampling.delay); });
   family("tsomon_sent_events_total", "Events of the slices that were judged: seen and lost ones.",
          [](const TargetCounters& c) { return static_cast<double>(c.sent_events()); });
   metrics->family("tsomon_lost_events_total", Type::kCounter,

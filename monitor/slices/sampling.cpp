@@ -398,6 +398,27 @@ uint64_t SamplingSummary::slices() const {
   return sum;
 }
 
+void SamplingSummary::add(const SamplingSummary& more) {
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    kinds[i].slices += more.kinds[i].slices;
+    kinds[i].watched += more.kinds[i].watched;
+  }
+  elapsed += more.elapsed;
+  used += more.used;
+  cost += more.cost;
+  judging += more.judging;
+  cut_units += more.cut_units;
+  without_threads += more.without_threads;
+  planned += more.planned;
+  for (const auto& [reason, count] : more.dropped) {
+    dropped[reason] += count;
+  }
+  gaps += more.gaps;
+  shortened += more.shortened;
+  delayed += more.delayed;
+  delay += more.delay;
+}
+
 Result<SamplingSummary> watch_slices(const SamplingOptions& options,
                                      const std::function<void(const JudgedSlice&)>& judged) {
   Sampler sampler(options, judged);

@@ -85,6 +85,8 @@ struct SamplingSummary {
   std::chrono::microseconds delay{0};  // ... for so long
 
   uint64_t slices() const;
+  // Of another time, but for why it ended.
+  void add(const SamplingSummary& more);
   const Kind& everything() const { return kinds[static_cast<size_t>(SliceKind::kAll)]; }
   // Of the time, in which everything was watched.
   double share() const {

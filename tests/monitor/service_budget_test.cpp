@@ -78,15 +78,17 @@ TEST_CASE("counters of several processes are summed, each reason by itself") {
   one.dropped = {{"cpu_share", 2}, {"not answered", 1}};
   one.gaps = milliseconds(40);
   TargetCounters counters;
-  counters.add(one);
+  counters.sampling.add(one);
   counters.seen_events = 100;
   counters.lost_events = 20;
   counters.unjudged_events = 3;
   TargetCounters sum = counters;
   sum.add(counters);
-  CHECK(sum.planned == 20);
-  CHECK(sum.slices + sum.dropped["cpu_share"] + sum.dropped["not answered"] == sum.planned);
-  CHECK(sum.gaps == milliseconds(80));
+  CHECK(sum.sampling.planned == 20);
+  CHECK(sum.sampling.slices() + sum.sampling.dropped["cpu_share"] +
+            sum.sampling.dropped["not answered"] ==
+        sum.sampling.planned);
+  CHECK(sum.sampling.gaps == milliseconds(80));
   CHECK(sum.sent_events() == 246);
 }
 

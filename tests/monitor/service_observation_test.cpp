@@ -252,7 +252,7 @@ TEST_CASE("rates over the last seconds") {
   TargetCounters counters;
   const RateMeter::Time begin{};
   for (int i = 0; i <= 200; ++i) {
-    counters.slices += i <= 100 ? 10 : 1;
+    counters.sampling.kinds[0].slices += i <= 100 ? 10 : 1;
     counters.seen_events += 100;
     meter.add(begin + milliseconds(100 * i), counters);
   }
@@ -280,16 +280,16 @@ TEST_CASE("a status in JSON, and for people") {
   target.situation.message = "said";
   target.properties = {Property::kSerializability};
   target.sample = 0.2;
-  target.counters.slices = 7;
+  target.counters.sampling.kinds[0].slices = 7;
   target.counters.judged_slices = 5;
-  target.counters.without_threads = 2;
+  target.counters.sampling.without_threads = 2;
   target.counters.seen_events = 40;
   target.counters.lost_events = 2;
-  target.counters.used = seconds(10);
-  target.counters.cost = seconds(1);
-  target.counters.judging = seconds(2);
-  target.counters.watched = seconds(1);
-  target.counters.elapsed = seconds(10);
+  target.counters.sampling.used = seconds(10);
+  target.counters.sampling.cost = seconds(1);
+  target.counters.sampling.judging = seconds(2);
+  target.counters.sampling.kinds[0].watched = seconds(1);
+  target.counters.sampling.elapsed = seconds(10);
   target.counters.judged[{"serializability", "definite"}] = 5;
   target.counters.inconclusive["because"] = 3;
   const auto json = status_json(status);
