@@ -13,8 +13,10 @@
 namespace tsomon::attach {
 namespace {
 
+// Of what the process may have put in a file's place nothing is waited for.
 Result<Descriptor> opened(pid_t pid, const std::string& name) {
-  Descriptor file(::open(fmt::format("/proc/{}/{}", pid, name).c_str(), O_RDONLY | O_CLOEXEC));
+  Descriptor file(::open(fmt::format("/proc/{}/{}", pid, name).c_str(),
+                         O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   return file.is_open() ? Result<Descriptor>(std::move(file)) : cannot_look_at(pid, errno);
 }
 
@@ -27,12 +29,16 @@ class DirectAccess : public ProcessAccess {
     if (exact) {
       return exact;
     }
-    auto below = opened(pid, "root" + mapping.path);
-    struct stat found {};
-    if (below && (::fstat(below->get(), &found) != 0 || found.st_ino != mapping.inode)) {
-      return cannot_look_at(pid, ENOENT);
+    // Links in map_files need more privileges; the program itself is also there where its file is deleted, or replaced.
+    for (const std::string& name : {std::string("exe"), "root" + mapping.path}) {
+      auto file = opened(pid, name);
+      struct stat found {};
+      if (file && ::fstat(file->get(), &found) == 0 && S_ISREG(found.st_mode) &&
+          found.st_ino == mapping.inode) {
+        return file;
+      }
     }
-    return below;
+    return cannot_look_at(pid, ENOENT);
   }
   Result<Descriptor> connect(pid_t pid, const std::string& folder) override {
     return connect_to_control(pid, folder);

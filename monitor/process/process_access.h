@@ -26,7 +26,8 @@ class ProcessAccess {
   // Read-only.
   virtual Result<Descriptor> executable(pid_t pid) = 0;
   virtual Result<Descriptor> mappings(pid_t pid) = 0;  // /proc/PID/maps
-  // The very file of executable mapping, also where it is deleted or lies in another mount namespace.
+  // The very file of an executable mapping, also in another mount namespace; deleted ones where map_files (proc(5)) may be followed
+  // (CAP_CHECKPOINT_RESTORE), else the program's own alone.
   virtual Result<Descriptor> code(pid_t pid, const Mapping& mapping) = 0;
   // As connect_to_control() (control_socket.h).
   virtual Result<Descriptor> connect(pid_t pid, const std::string& folder) = 0;

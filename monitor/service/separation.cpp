@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -107,7 +108,10 @@ int become_helper(const HelperTask& task) {
     ::dup2(input, STDIN_FILENO);
     ::dup2(input, STDOUT_FILENO);
   }
-  const int error = keep_capabilities({CAP_SYS_PTRACE, CAP_SETUID, CAP_SETGID});
+  // As whom it opens files has no more groups than one.
+  const int error = ::setgroups(0, nullptr) != 0
+                        ? errno
+                        : keep_capabilities({CAP_SYS_PTRACE, CAP_SETUID, CAP_SETGID});
   // Others of the same user have no look into it.
   ::prctl(PR_SET_DUMPABLE, 0);
   return error;

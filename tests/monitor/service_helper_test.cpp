@@ -13,14 +13,17 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "monitor/process/process_access.h"
 #include "monitor/process/running_programs.h"
 #include "monitor/process/target.h"
+#include "monitor/service/account.h"
 #include "monitor/service/helper.h"
 #include "monitor/service/helper_client.h"
 #include "monitor/service/helper_protocol.h"
@@ -235,6 +238,39 @@ TEST_CASE("a command is started by the helper, once at a time, and ends with it"
   }
   pollfd state{handle.get(), POLLIN, 0};
   CHECK(::poll(&state, 1, 20'000) == 1);
+}
+
+TEST_CASE(
+    "the code of a program that was replaced is found, and what is in its place keeps nobody "
+    "waiting") {
+  const testing::Folder folder;
+  const std::string file = folder.write("program", "");
+  std::filesystem::copy_file("/bin/sleep", file, std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::permissions(file, std::filesystem::perms(0755));
+  auto started = StartedProgram::start({file, "60"}, {});
+  REQUIRE(started);
+  const pid_t pid = started->pid();
+  const auto mappings = attach::read_mappings(pid);
+  REQUIRE(mappings);
+  const auto code = std::find_if(mappings->begin(), mappings->end(), [](const auto& each) {
+    return each.executable && each.inode != 0;
+  });
+  REQUIRE(code != mappings->end());
+  std::filesystem::remove(file);
+  REQUIRE(::mkfifo(file.c_str(), 0644) == 0);
+  const pid_t looks = ::fork();
+  REQUIRE(looks >= 0);
+  if (looks == 0) {
+    ::alarm(30);
+    (void)keep_capabilities({CAP_SYS_PTRACE});
+    auto other = *code;
+    ++other.inode;
+    const bool found = attach::direct_access().code(pid, *code).has_value();
+    ::_exit(found && !attach::direct_access().code(pid, other) ? 0 : 1);
+  }
+  int status = -1;
+  CHECK(::waitpid(looks, &status, 0) == looks);
+  CHECK(status == 0);
 }
 
 TEST_CASE("when the helper ends the service is told why") {
