@@ -17,16 +17,19 @@ namespace {
 
 using capture::ClockMargin;
 constexpr uint64_t kPatience = 1'000'000'000;  // nanoseconds
+constexpr uint64_t kToStop =
+    kPatience /
+    5;  // ... between looks whether to stop; a measurement takes four times that at most
 
 // No margin where there is none.
-probe::ClockMeasurement measure(int64_t allowed) {
+probe::ClockMeasurement measure(int64_t allowed, uint64_t patience) {
   const auto meter = std::make_unique<probe::ClockMeter>();
   if (!probe::lfence_waits() || meter->start(
                                     pthread_create, [] { return probe::stamp(); }, nullptr) != 0) {
     return {};
   }
   const auto most = static_cast<uint64_t>(allowed);
-  const probe::ClockMeasurement measured = meter->confirm(most, most, kPatience);
+  const probe::ClockMeasurement measured = meter->confirm(most, most, patience);
   meter->stop();
   return measured;
 }
@@ -34,7 +37,7 @@ probe::ClockMeasurement measure(int64_t allowed) {
 }  // namespace
 
 int64_t measure_margin(int64_t allowed) {
-  const probe::ClockMeasurement measured = measure(allowed);
+  const probe::ClockMeasurement measured = measure(allowed, kPatience);
   return measured.margin < static_cast<uint64_t>(ClockMargin::kMost)
              ? static_cast<int64_t>(measured.margin)
              : ClockMargin::kMost;
@@ -48,18 +51,11 @@ std::optional<capture::ClockEntry> measure_open_clock(int64_t allowed) {
   }
   const auto end = std::chrono::steady_clock::now() + kWorthIt;
   for (;;) {
-    const probe::ClockMeasurement measured = measure(allowed);
+    const probe::ClockMeasurement measured = measure(allowed, kToStop);
     const bool useful = measured.problem == nullptr || measured.is_contradiction;
     if (useful && (measured.margin <= static_cast<uint64_t>(allowed) || measured.is_contradiction ||
                    measured.early > static_cast<uint64_t>(allowed))) {
-      capture::ClockEntry entry;
-      entry.since = measured.since;
-      entry.until = measured.until;
-      entry.margin = measured.margin;
-      entry.early = measured.early;
-      entry.processors = measured.processors;
-      entry.exchanges = measured.exchanges;
-      return entry;
+      return probe::entry_of(measured);
     }
     if (stop_asked() || std::chrono::steady_clock::now() >= end) {
       return std::nullopt;

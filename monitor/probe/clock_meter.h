@@ -36,9 +36,11 @@
 
 #include <pthread.h>
 
+#include "decoders/capture/clock_entry.h"
+
 namespace tsomon::probe {
 
-inline constexpr uint64_t kNoMargin = ~uint64_t{0};
+inline constexpr uint64_t kNoMargin = capture::kNoMargin;
 
 struct ClockMeasurement {
   uint64_t since = 0;  // stamps at its beginning and end
@@ -51,6 +53,18 @@ struct ClockMeasurement {
   uint32_t processors = 0;
   uint32_t exchanges = 0;  // of the pair with the fewest
 };
+
+// As captures have it, but for what stamps have shown.
+inline capture::ClockEntry entry_of(const ClockMeasurement& measurement) {
+  capture::ClockEntry entry;
+  entry.since = measurement.since;
+  entry.until = measurement.until;
+  entry.margin = measurement.margin;
+  entry.early = measurement.early;
+  entry.processors = measurement.processors;
+  entry.exchanges = measurement.exchanges;
+  return entry;
+}
 
 class ClockMeter {
  public:

@@ -42,13 +42,8 @@ uint64_t take_stamp() { return stamp(); }
 void begin_helper() { local.off = true; }
 
 void keep(const ClockMeasurement& measurement) {
-  entry.since = measurement.since;
-  entry.until = measurement.until;
-  entry.margin = measurement.margin;
+  entry = entry_of(measurement);
   entry.backwards = most_backwards();
-  entry.early = measurement.early;
-  entry.processors = measurement.processors;
-  entry.exchanges = measurement.exchanges;
   measured = true;
 }
 

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstddef>
 #include <cstring>
-#include <fstream>
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -23,14 +22,10 @@ tl::unexpected<Error> problem(pid_t pid, std::string message,
 
 // The number that the process has for itself, in the namespace it lives in.
 pid_t own_number(pid_t pid) {
-  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  const std::string all = status_field(pid, "NSpid");  // the last one is its own
+  const size_t begin = all.find_last_of("\t ") + 1;
   pid_t number = pid;
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("NSpid:", 0) == 0) {
-      const size_t last = line.find_last_of("\t ");
-      std::from_chars(line.data() + last + 1, line.data() + line.size(), number);
-    }
-  }
+  std::from_chars(all.data() + begin, all.data() + all.size(), number);
   return number;
 }
 

@@ -13,7 +13,7 @@
 namespace tsomon::attach {
 namespace {
 
-// Of what the process may have put in a file's place nothing is waited for.
+// The process may have put a pipe in a file's place: nobody waits for that.
 Result<Descriptor> opened(pid_t pid, const std::string& name) {
   Descriptor file(::open(fmt::format("/proc/{}/{}", pid, name).c_str(),
                          O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));

@@ -71,6 +71,17 @@ uint64_t start_of(pid_t pid) {
   return ticks;
 }
 
+std::string status_field(pid_t pid, const std::string& name) {
+  std::ifstream file(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind(name + ":", 0) == 0) {
+      const size_t begin = line.find_first_not_of(" \t", name.size() + 1);
+      return begin == std::string::npos ? std::string() : line.substr(begin);
+    }
+  }
+  return {};
+}
+
 bool runs_program(pid_t pid, const std::string& pattern) {
   std::string name = program_of(pid);
   name.erase(0, pattern.find('/') != std::string::npos ? 0 : name.rfind('/') + 1);

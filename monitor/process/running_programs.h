@@ -19,6 +19,8 @@ std::vector<pid_t> all_processes();
 std::string program_of(pid_t pid);
 // When it began, in clock ticks since the machine did; 0: there is no such process, or it has ended and is not waited for yet.
 uint64_t start_of(pid_t pid);
+// A field of /proc/PID/status; empty: there is none, or no such process.
+std::string status_field(pid_t pid, const std::string& name);
 // Whether its executable's name matches the shell pattern, with a slash in it the whole path.
 bool runs_program(pid_t pid, const std::string& pattern);
 // Those of this process's user, for root of all, but for itself, that are chosen. The one that began first is the first.

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "monitor/process/running_programs.h"
+
 namespace tsomon::attach {
 namespace {
 
@@ -27,18 +29,6 @@ namespace fs = std::filesystem;
 constexpr const char* kPermission = "run as root, or with CAP_SYS_PTRACE, CAP_BPF and CAP_PERFMON";
 
 std::string proc(pid_t pid, std::string_view name) { return fmt::format("/proc/{}/{}", pid, name); }
-
-// A field of /proc/PID/status.
-std::string status_field(pid_t pid, const std::string& name) {
-  std::ifstream file(proc(pid, "status"));
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind(name + ":", 0) == 0) {
-      const size_t begin = line.find_first_not_of(" \t", name.size() + 1);
-      return begin == std::string::npos ? std::string() : line.substr(begin);
-    }
-  }
-  return {};
-}
 
 // The fields of /proc/PID/stat after the name: [0] is the state, field 3 of proc(5).
 std::vector<std::string> stat_fields(pid_t pid) {

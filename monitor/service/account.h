@@ -27,7 +27,7 @@ struct Account {
   int become() const;
 };
 
-// Of the capabilities that this process has it keeps these, for good. 0, or an errno value.
+// This process keeps these of its capabilities, and no others, for good. 0, or an errno value.
 int keep_capabilities(const std::vector<int>& kept);
 bool has_capability(int capability);
 

@@ -401,6 +401,7 @@ TargetConfig read_target(ConfigTable table) {
 
 ConfigReading parse_config(std::string_view text, const std::string& file) {
   ConfigReading reading;
+  reading.text = text;
   ConfigErrors errors(file);
   if (text.size() > kMostConfigBytes) {
     errors.add({1, 1}, fmt::format("expected at most {} bytes, found more", kMostConfigBytes));
@@ -453,9 +454,7 @@ ConfigReading read_config(const std::string& file) {
   if (!text) {
     return {{}, {std::move(text.error())}};
   }
-  ConfigReading reading = parse_config(*text, input_name(file));
-  reading.text = std::move(*text);
-  return reading;
+  return parse_config(*text, input_name(file));
 }
 
 }  // namespace tsomon::service

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -42,14 +41,8 @@ tl::unexpected<Error> helper_refuses(std::string why) {
 class AsUserOf {
  public:
   explicit AsUserOf(pid_t pid) {
-    std::ifstream status(fmt::format("/proc/{}/status", pid));
-    for (std::string line; std::getline(status, line);) {
-      if (line.rfind("Uid:", 0) == 0) {
-        user_ = last_of(line);
-      } else if (line.rfind("Gid:", 0) == 0) {
-        group_ = last_of(line);
-      }
-    }
+    user_ = last_of(attach::status_field(pid, "Uid"));
+    group_ = last_of(attach::status_field(pid, "Gid"));
     if (user_ && group_) {
       ::setfsgid(*group_);
       ::setfsuid(*user_);
@@ -70,7 +63,7 @@ class AsUserOf {
  private:
   // Real, effective, saved, of files.
   static std::optional<uint32_t> last_of(const std::string& line) {
-    std::istringstream fields(line.substr(4));
+    std::istringstream fields(line);
     std::optional<uint32_t> last;
     for (uint32_t each = 0; fields >> each;) {
       last = each;
@@ -319,12 +312,7 @@ bool Helper::send(const Result<Reply>& reply) {
   if (reply) {
     answer = reply->answer;
   } else {
-    const auto copy = [](const std::string& from, auto* to) {
-      std::copy_n(from.begin(), std::min(from.size(), to->size() - 1), to->begin());
-    };
-    answer.failed = static_cast<uint32_t>(reply.error().kind) + 1;
-    copy(reply.error().input, &answer.input);
-    copy(reply.error().message, &answer.message);
+    answer.error = SentError(reply.error());
   }
   return send_message(socket_.get(), &answer,
                       offsetof(HelperAnswer, processes) + answer.count * sizeof(int32_t),

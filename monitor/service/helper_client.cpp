@@ -27,10 +27,6 @@ struct Answered {
   Descriptor descriptor;
 };
 
-std::string text_of(const auto& bytes) {
-  return printable(std::string(bytes.data(), ::strnlen(bytes.data(), bytes.size())));
-}
-
 // A part of the service, for as long as it is asked. None of its calls is safe for several threads.
 class Part {
  public:
@@ -93,13 +89,10 @@ Result<Answered> Channel::ask(const HelperRequest& request) {
     return fails("has ended");
   }
   auto answered = receive();
-  if (answered && answered->answer.failed != 0) {
-    const auto kind =
-        std::min(answered->answer.failed - 1, static_cast<uint32_t>(ErrorKind::kEnvironment));
-    return tl::unexpected<Error>(Error{static_cast<ErrorKind>(kind),
-                                       text_of(answered->answer.input),
-                                       {},
-                                       text_of(answered->answer.message)});
+  if (answered) {
+    if (auto error = answered->answer.error.error()) {
+      return tl::unexpected<Error>(std::move(*error));
+    }
   }
   return answered;
 }

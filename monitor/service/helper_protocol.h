@@ -13,6 +13,8 @@
 #include <functional>
 #include <string_view>
 
+#include "monitor/service/sent_error.h"
+
 namespace tsomon::service {
 
 enum class HelperQuestion : uint32_t {
@@ -39,12 +41,9 @@ static_assert(sizeof(HelperRequest) == 32);
 
 struct HelperAnswer {
   static constexpr size_t kMostProcesses = 1000;
-  static constexpr size_t kMostText = 480;
 
-  uint32_t failed = 0;                  // 0: no; else what Error::kind has, and one more
-  uint32_t count = 0;                   // of processes
-  std::array<char, kMostText> input{};  // of the error; both end with NUL
-  std::array<char, kMostText> message{};
+  SentError error;
+  uint32_t count = 0;  // of processes
   std::array<int32_t, kMostProcesses> processes{};
 };
 static_assert(sizeof(HelperAnswer) == 8 + 2 * 480 + 4000);

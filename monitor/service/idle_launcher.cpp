@@ -1,6 +1,5 @@
 #include "monitor/service/idle_launcher.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -13,6 +12,7 @@
 
 #include "monitor/events/read_input.h"
 #include "monitor/process/descriptor_message.h"
+#include "monitor/service/sent_error.h"
 
 namespace tsomon::service {
 namespace {
@@ -25,19 +25,12 @@ struct Request {
 constexpr size_t kLeastRequest = offsetof(Request, words);
 
 struct Answer {
-  uint32_t failed = 0;  // 0: no; else what Error::kind has, and one more
+  SentError error;
   IdleEnd::Why why{};
   int wait_status = 0;
   std::chrono::microseconds used{0};
   uint64_t most_bytes = 0;
-  std::array<char, 256> input{};  // of the error; both end with NUL
-  std::array<char, 256> message{};
 };
-
-template <size_t Size>
-void copy(const std::string& from, std::array<char, Size>* to) {
-  std::copy_n(from.begin(), std::min(from.size(), Size - 1), to->begin());
-}
 
 std::vector<std::string> words_of(const Request& request, size_t size) {
   std::vector<std::string> words;
@@ -93,9 +86,7 @@ void serve_as_launcher(const Descriptor& socket) {
       answer.most_bytes = end->most_bytes;
       output = file_with(end->output);
     } else {
-      answer.failed = static_cast<uint32_t>(end.error().kind) + 1;
-      copy(end.error().input, &answer.input);
-      copy(end.error().message, &answer.message);
+      answer.error = SentError(end.error());
     }
     if (!send_message(socket.get(), &answer, sizeof answer, output.get())) {
       return;
@@ -132,10 +123,8 @@ Result<IdleEnd> run_by_launcher(const Descriptor& socket, const IdleBounds& boun
   if (received.size != static_cast<ptrdiff_t>(sizeof answer)) {
     return problem("the launcher has ended");
   }
-  if (answer.failed != 0) {
-    const auto kind = std::min(answer.failed - 1, static_cast<uint32_t>(ErrorKind::kEnvironment));
-    return tl::unexpected<Error>(
-        Error{static_cast<ErrorKind>(kind), answer.input.data(), {}, answer.message.data()});
+  if (auto error = answer.error.error()) {
+    return tl::unexpected<Error>(std::move(*error));
   }
   IdleEnd end;
   end.why = answer.why;

@@ -47,7 +47,7 @@ class IdleProcess {
   static constexpr std::chrono::seconds kMostSeconds{3600};
 
   explicit IdleProcess(IdleBounds bounds = {}) : bounds_(bounds) {}
-  // Of the next program.
+  // The next program has these.
   void set_bounds(const IdleBounds& bounds) { bounds_ = bounds; }
   // `command` is not empty; its first word is a path. Returns when it has ended. `stopped`: whether it is to be, asked again and
   // again.

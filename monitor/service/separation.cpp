@@ -43,7 +43,7 @@ tl::unexpected<Error> separation_error(const std::string& input, const char* wha
                                      fmt::format("cannot {}: {}", what, std::strerror(error))});
 }
 
-// Of the configuration as it is at the beginning.
+// The first of what others may change.
 Result<void> check_places(const ServiceConfig& config, uid_t user) {
   const std::vector<Error> errors = untrusted_places(config, user);
   return errors.empty() ? Result<void>() : tl::unexpected<Error>(errors.front());
@@ -108,10 +108,9 @@ int become_helper(const HelperTask& task) {
     ::dup2(input, STDIN_FILENO);
     ::dup2(input, STDOUT_FILENO);
   }
-  // As whom it opens files has no more groups than one.
-  const int error = ::setgroups(0, nullptr) != 0
-                        ? errno
-                        : keep_capabilities({CAP_SYS_PTRACE, CAP_SETUID, CAP_SETGID});
+  // Root's groups open no files of others. Without CAP_SETGID they stay, and nobody else is acted as (helper.cpp).
+  (void)!::setgroups(0, nullptr);
+  const int error = keep_capabilities({CAP_SYS_PTRACE, CAP_SETUID, CAP_SETGID});
   // Others of the same user have no look into it.
   ::prctl(PR_SET_DUMPABLE, 0);
   return error;

@@ -130,9 +130,7 @@ ConfigReading read_trusted_config(const std::string& file, uid_t user) {
     text.error().input = input_name(file);
     return {{}, {std::move(text.error())}};
   }
-  ConfigReading reading = parse_config(*text, input_name(file));
-  reading.text = std::move(*text);
-  return reading;
+  return parse_config(*text, input_name(file));
 }
 
 std::vector<Error> untrusted_places(const ServiceConfig& config, uid_t user) {

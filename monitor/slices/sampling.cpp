@@ -54,6 +54,9 @@ class Sampler {
   bool needs_functions() const {
     return options_.plan.focus || options_.plan.cold || !alarm_.empty();
   }
+  attach::ProcessAccess& access() const {
+    return options_.access != nullptr ? *options_.access : attach::direct_access();
+  }
   double rate() const;
   void go_on();
   bool sleep_until(Clock::time_point until);
@@ -91,8 +94,7 @@ Result<void> Sampler::prepare() {
   }
   if (needs_functions() || !options_.alarm_functions.empty() ||
       (options_.trigger && options_.trigger->kind == TriggerName::Kind::kFunction)) {
-    auto target = options_.access != nullptr ? attach::Target::open(options_.pid, *options_.access)
-                                             : attach::Target::open(options_.pid);
+    auto target = attach::Target::open(options_.pid, access());
     if (!target) {
       return tl::unexpected<Error>(target.error());
     }
@@ -209,7 +211,7 @@ bool Sampler::leave_out(const PlannedSlice& planned, const std::string& reason) 
 Result<SliceEnd> Sampler::record(const PlannedSlice& planned, int file, microseconds patience) {
   SliceRequest request{options_.pid,      options_.folder,    planned.time,
                        planned.functions, planned.most_bytes, {},
-                       options_.access};
+                       &access()};
   if (options_.most_bytes != 0) {
     request.most_bytes = request.most_bytes == 0
                              ? options_.most_bytes

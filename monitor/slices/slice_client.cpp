@@ -100,9 +100,7 @@ bool can_be_asked(pid_t pid, const std::string& folder) {
 
 Result<SliceEnd> record_slice(const SliceRequest& request, int file) {
   const pid_t pid = request.pid;
-  attach::ProcessAccess& access =
-      request.access != nullptr ? *request.access : attach::direct_access();
-  auto socket = access.connect(pid, request.folder);
+  auto socket = request.access->connect(pid, request.folder);
   if (!socket) {
     return tl::unexpected<Error>(socket.error());
   }

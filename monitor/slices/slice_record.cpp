@@ -21,7 +21,7 @@ Result<SliceEnd> record_slice_to(pid_t pid, const std::string& folder,
   if (!file.is_open()) {
     return tl::unexpected<Error>(Error{ErrorKind::kEnvironment, output, {}, std::strerror(errno)});
   }
-  return record_slice({pid, folder, time, {}, 0, {}, nullptr}, file.get());
+  return record_slice({pid, folder, time, {}}, file.get());
 }
 
 }  // namespace tsomon

@@ -89,8 +89,8 @@ class RunningHelper {
     message.msg_iovlen = 1;
     REQUIRE(::recvmsg(socket_.get(), &message, 0) > 0);
     // A descriptor comes with what is given, and with nothing else.
-    CHECK(((message.msg_flags & MSG_CTRUNC) == 0) == (answer.failed != 0));
-    return answer.failed != 0 && std::string(answer.input.data()) == "refused";
+    CHECK(((message.msg_flags & MSG_CTRUNC) == 0) == answer.error.is_one());
+    return answer.error.is_one() && answer.error.error()->input == "refused";
   }
   bool is_refused(const HelperRequest& request) { return is_refused(&request, sizeof request); }
 
