@@ -2,11 +2,12 @@
 # header and the compiler wrappers in monitor/probe. find_package(tsomon) gives tsomon_instrument() and
 # the targets tsomon::monitor, tsomon::monitor_shared and tsomon::watcher.
 #
-# Components, which are Debian packages (Package.cmake): `tool`, all that is not of the others; `library`, the shared library
-# of the embedded monitor; `development`, what programs with such a monitor are built with.
+# Components, which are Debian packages (Package.cmake): `tool`, all that is not of the others; `fleet`, what needs the libraries
+# of servers; `library`, the shared library of the embedded monitor; `development`, what programs with such a monitor are built with.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS tsomon RUNTIME DESTINATION bin)
+install(TARGETS tsomon-fleet RUNTIME DESTINATION lib/tsomon COMPONENT fleet)
 # Man pages and completions, of the same table as the help.
 if(NOT TSOMON_SANITIZE)
   set(documents ${PROJECT_BINARY_DIR}/documents)
@@ -45,7 +46,7 @@ endforeach()
 
 # All that is installed, and no more: what cpack packs.
 add_custom_target(installed)
-foreach(target tsomon documents tsomon_monitor tsomon_monitor_shared tsomon_probe tsomon_as tsomon_calls tsomon_files tsomon_accesses)
+foreach(target tsomon tsomon-fleet documents tsomon_monitor tsomon_monitor_shared tsomon_probe tsomon_as tsomon_accesses tsomon_calls tsomon_clang_twins tsomon_files tsomon_twins)
   if(TARGET ${target})
     add_dependencies(installed ${target})
   endif()

@@ -1,5 +1,5 @@
-# `cpack -G DEB` in a build folder makes Debian packages of what is installed: tsomon, libtsomon-monitor0 and
-# libtsomon-monitor-dev (the components of Install.cmake). tools/package builds them from nothing, checks them, and says
+# `cpack -G DEB` in a build folder makes Debian packages of what is installed: tsomon, tsomon-fleet, libtsomon-monitor0
+# and libtsomon-monitor-dev (the components of Install.cmake). tools/package builds them from nothing, checks them, and says
 # whether a second build gives the same.
 set(CPACK_PACKAGE_NAME tsomon)
 set(CPACK_PACKAGE_VENDOR tsomon)
@@ -17,7 +17,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(version ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_COMPONENTS_ALL tool library development)
+set(CPACK_COMPONENTS_ALL tool fleet library development)
 set(CPACK_DEBIAN_TOOL_PACKAGE_NAME tsomon)
 set(CPACK_DEBIAN_TOOL_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_TOOL_DESCRIPTION "monitor of atomicity under x86-TSO
@@ -28,7 +28,15 @@ of small programs.")
 # The wrappers call a compiler, and link what is instrumented against the C library alone.
 # systemd makes the service's user, where it is there.
 set(CPACK_DEBIAN_TOOL_PACKAGE_RECOMMENDS "g++ | clang, binutils, libzstd-dev, systemd")
-set(CPACK_DEBIAN_TOOL_PACKAGE_SUGGESTS "libtsomon-monitor-dev (= ${version})")
+set(CPACK_DEBIAN_TOOL_PACKAGE_SUGGESTS "libtsomon-monitor-dev (= ${version}), tsomon-fleet (= ${version})")
+
+set(CPACK_DEBIAN_FLEET_PACKAGE_NAME tsomon-fleet)
+set(CPACK_DEBIAN_FLEET_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_FLEET_DESCRIPTION "monitor of atomicity under x86-TSO (many machines)
+Captures and traces of many hosts are judged by any number of workers, with
+one list of findings: the commands submit, worker and fleet of tsomon, through
+PostgreSQL or NATS JetStream.")
+set(CPACK_DEBIAN_FLEET_PACKAGE_DEPENDS "tsomon (= ${version})")
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libtsomon-monitor0)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)

@@ -35,14 +35,17 @@ endfunction()
 
 # A room is a folder of sources with one purpose:
 #
-#   tsomon_room(FOLDER/NAME USES rooms... LINK libraries... PRIVATE_LINK libraries... SOURCES more...)
+#   tsomon_room(FOLDER/NAME USES rooms... LINK libraries... PRIVATE_LINK libraries... SOURCES more... LIBRARY name)
 #
 # USES names the rooms that it may include from, besides itself; tests/layers reads these lines and the includes. The sources of
-# the rooms of a folder make one library, which tsomon_folder() declares behind them.
+# the rooms of a folder make one library, which tsomon_folder() declares behind them; LIBRARY names another one.
 function(tsomon_room room)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;LINK;PRIVATE_LINK;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LIBRARY" "USES;LINK;PRIVATE_LINK;SOURCES")
   string(REPLACE "/" "_" name ${room})
   string(REGEX REPLACE "/.*" "" folder ${room})
+  if(arg_LIBRARY)
+    set(folder ${arg_LIBRARY})
+  endif()
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${room}/*.cpp)
   add_library(tsomon_${name} OBJECT ${sources} ${arg_SOURCES})
   target_include_directories(tsomon_${name} PUBLIC ${PROJECT_SOURCE_DIR})

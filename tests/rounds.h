@@ -1,8 +1,8 @@
 // How many rounds random tests take.
 //
-// All of them belong to the full run of the tests. The short one takes a quarter, but no fewer than
+// All of them belong to the full run of the tests. The short one takes a sixth, but no fewer than
 // with sanitizers: those are always enough for what a test asks of its rounds. TSOMON_ROUNDS is the
-// share in percent; 25 without it.
+// share in percent; 16 without it.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ inline int rounds([[maybe_unused]] int with_sanitizers, [[maybe_unused]] int all
   return with_sanitizers;
 #else
   const char* const share = std::getenv("TSOMON_ROUNDS");
-  const int64_t percent = share == nullptr ? 25 : std::clamp(std::atoi(share), 1, 1000);
+  const int64_t percent = share == nullptr ? 16 : std::clamp(std::atoi(share), 1, 1000);
   return static_cast<int>(std::max<int64_t>(with_sanitizers, all * percent / 100));
 #endif
 }

@@ -81,10 +81,6 @@ attach::AttachOptions attach_options(const AttachArguments& options) {
   return result;
 }
 
-int exit_status_of(const Error& error) {
-  return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
-}
-
 // What the verdict rests on.
 nlohmann::ordered_json values_json(const std::string& source, const attach::ValueCounts& counts) {
   return {{"source", source.empty() ? "none" : source},

@@ -5,7 +5,9 @@
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "monitor/check/check_input.h"
@@ -14,6 +16,8 @@
 #include "monitor/events/read_input.h"
 #include "monitor/findings/happened_deadlock.h"
 #include "monitor/input/open_events.h"
+#include "monitor/judge/searched_groups.h"
+#include "monitor/judge/stream_check.h"
 #include "monitor/specification/sequential_program.h"
 #include "tools/command.h"
 #include "tools/files_option.h"
@@ -22,6 +26,7 @@
 #include "tools/object_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
+#include "tools/part_option.h"
 #include "tools/perf_option.h"
 #include "tools/progress_line.h"
 #include "tools/property_option.h"
@@ -52,6 +57,9 @@ struct CheckArguments {
   std::optional<double> max_work;  // seconds
   uint64_t history = CheckOptions().history_events;
   unsigned jobs = 0;
+  std::string part;                             // "2/8"
+  std::vector<std::string> searched;            // what parts wrote
+  std::shared_ptr<const SearchedGroups> known;  // what these files say
   bool no_values = false;
   std::vector<std::string> without;
   int64_t clock_margin = 0;
@@ -94,6 +102,11 @@ CheckOptions check_options(const CheckArguments& options, const std::string& pro
   result.history_events = options.history;
   result.clock_margin = options.clock_margin;
   result.jobs = options.jobs;
+  result.part = part_named(options.part);
+  if (result.part) {
+    result.found = std::make_shared<SearchedGroups>();
+  }
+  result.searched = options.known;
   return result;
 }
 
@@ -228,6 +241,49 @@ int report_deadlock(const CheckedProperties& checked, const HappenedDeadlock& de
   return hidden.all() ? kExitClean : kExitViolation;
 }
 
+// A part says what it has searched, and has no verdict.
+void put_part(const std::string& file, const CheckedProperties& checked,
+              const std::vector<CheckOptions>& asked) {
+  for (const CheckOptions& question : asked) {
+    put_json(stdout,
+             {{"file", file},
+              {"property", property_name(question.property)},
+              {"part", {{"number", question.part->number}, {"of", question.part->of}}},
+              {"warnings", checked.warnings},
+              {"searched", question.found->json()}},
+             kCheckTool);
+  }
+}
+
+// What parts have searched (put_part).
+Result<std::shared_ptr<const SearchedGroups>> read_parts(const std::vector<std::string>& files) {
+  auto searched = std::make_shared<SearchedGroups>();
+  for (const std::string& file : files) {
+    auto text = read_input(file);
+    if (!text) {
+      return tl::unexpected<Error>(text.error());
+    }
+    std::istringstream lines(*text);
+    for (std::string line; std::getline(lines, line);) {
+      const auto object = nlohmann::ordered_json::parse(line, nullptr, false);
+      if (object.is_object() && object.contains("error")) {
+        continue;  // it could not judge the input, and others say why
+      }
+      const bool is_part = object.is_object() && object.contains("searched");
+      const auto added = is_part
+                             ? searched->add(object["searched"])
+                             : fail(ErrorKind::kMalformed,
+                                    "expected what `tsomon check --part K/N --output json` writes");
+      if (!added) {
+        Error error = added.error();
+        error.input = input_name(file);
+        return tl::unexpected<Error>(std::move(error));
+      }
+    }
+  }
+  return std::shared_ptr<const SearchedGroups>(std::move(searched));
+}
+
 int judge_file(const std::string& file, const CheckArguments& options, const StopSignals& stop,
                FindingFilter& filter) {
   if (options.properties.front() == "consistency") {
@@ -236,13 +292,13 @@ int judge_file(const std::string& file, const CheckArguments& options, const Sto
   if (options.properties.front() == "linearizability") {
     return check_file_linearizability(file, options, filter);
   }
+  std::vector<CheckOptions> asked;
+  for (const std::string& property : options.properties) {
+    asked.push_back(check_options(options, property));
+  }
   auto checked = [&] {
     Progress progress;
     const ProgressLine line(file, progress, options.progress);
-    std::vector<CheckOptions> asked;
-    for (const std::string& property : options.properties) {
-      asked.push_back(check_options(options, property));
-    }
     asked.front().progress = &progress;
     return check_properties(file, *input_format(options.format), asked, options.perf,
                             options.search);
@@ -252,6 +308,10 @@ int judge_file(const std::string& file, const CheckArguments& options, const Sto
   }
   const WorkPause outside;  // a report is printed whole, whoever asks for a stop
   put_messages(kCheckTool, checked->input, checked->warnings);
+  if (asked.front().part) {
+    put_part(file, *checked, asked);
+    return kExitClean;
+  }
   const HappenedDeadlock deadlock =
       happened_deadlock(checked->stuck, checked->symbols, checked->names);
   nlohmann::ordered_json waiting;
@@ -298,7 +358,14 @@ int check_file(const std::string& file, const CheckArguments& options, const Sto
   }
 }
 
-int run_check(const CheckArguments& options) {
+int run_check(CheckArguments& options) {
+  if (!options.searched.empty()) {
+    auto known = read_parts(options.searched);
+    if (!known) {
+      return put_error(kCheckTool, known.error());
+    }
+    options.known = std::move(*known);
+  }
   auto filter = options.findings.filter();
   if (!filter) {
     put_message(kCheckTool, filter.error().to_string());
@@ -311,6 +378,38 @@ int run_check(const CheckArguments& options) {
   }
   put_unused(kCheckTool, *filter);
   return options.findings.status(status);
+}
+
+void add_part_options(CLI::App& command, CheckArguments& options) {
+  auto* const part = add_part_option(
+      command, options.part,
+      "Searches every Nth group of units that the input leaves open alone, from the Kth on,\n"
+      "with K from 1 to N; needs --output json, and has no verdict");
+  command
+      .add_option(
+          "--searched", options.searched,
+          "What `tsomon check --part` wrote of this input, with the same options; may be\n"
+          "repeated: what it has searched is not searched again, and the result is the same")
+      ->allow_extra_args(false)
+      ->excludes(part)
+      ->option_text("FILE");
+}
+
+// Whether what is asked has parts.
+void check_parts(const CheckArguments& options) {
+  if (options.part.empty() && options.searched.empty()) {
+    return;
+  }
+  const std::string option = options.part.empty() ? "--searched" : "--part";
+  const std::string& asked = options.properties.front();
+  if (!property_named(asked) || !StreamCheck::can_check(check_options(options, asked))) {
+    throw CLI::ValidationError(option,
+                               "belongs to what is asked of an input that time, locks and threads "
+                               "put in order");
+  }
+  if (!options.part.empty() && options.output != OutputFormat::kJson) {
+    throw CLI::ValidationError(option, "writes what other processes read: add --output json");
+  }
 }
 
 void add_linearizability_options(CLI::App& command, CheckArguments& options) {
@@ -423,6 +522,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
           "Threads that read and search; the verdict and the output do not depend on it. As "
           "many as there are processors if not given")
       ->check(CLI::Range(1U, 1024U));
+  add_part_options(*command, *options);
   command->add_flag(
       "--progress", options->progress,
       "Say on standard error how far a long check is, also where that is no terminal");
@@ -462,6 +562,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
                                  "consistency --order thread");
     }
     check_format(*options);
+    check_parts(*options);
     exit_status = run_check(*options);
   });
 }

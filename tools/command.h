@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tso/support/result.h"
+
 namespace tsomon {
 
 // Exit statuses of every subcommand that judges. `record` passes its child's status through.
@@ -30,6 +32,11 @@ inline int worse(int a, int b) {
   return rank(a) < rank(b) ? b : a;
 }
 
+// The machine lacks something, or the input is not as it should be.
+inline int exit_status_of(const Error& error) {
+  return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+}
+
 void add_attach_command(CLI::App& app, int& exit_status);
 void add_check_command(CLI::App& app, int& exit_status);
 void add_completion_command(CLI::App& app, int& exit_status);
@@ -38,6 +45,7 @@ void add_doctor_command(CLI::App& app, int& exit_status);
 void add_explain_command(CLI::App& app, int& exit_status);
 void add_explore_command(CLI::App& app, int& exit_status);
 void add_findings_command(CLI::App& app, int& exit_status);
+void add_fleet_command(CLI::App& app, int& exit_status);
 void add_generate_command(CLI::App& app, int& exit_status);
 void add_litmus_command(CLI::App& app, int& exit_status);
 void add_man_command(CLI::App& app, int& exit_status);
@@ -50,6 +58,8 @@ void add_run_command(CLI::App& app, int& exit_status);
 void add_script_command(CLI::App& app, int& exit_status);
 void add_show_command(CLI::App& app, int& exit_status);
 void add_status_command(CLI::App& app, int& exit_status);
+void add_submit_command(CLI::App& app, int& exit_status);
 void add_top_command(CLI::App& app, int& exit_status);
+void add_worker_command(CLI::App& app, int& exit_status);
 
 }  // namespace tsomon

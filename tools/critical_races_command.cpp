@@ -28,7 +28,7 @@ int run_critical_races(RacesArguments& options) {
     if (options.output == OutputFormat::kJson) {
       put_error_json(asked.command[0], "", explored.error(), kRacesTool);
     }
-    return explored.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+    return exit_status_of(explored.error());
   }
   if (options.output == OutputFormat::kJson) {
     put_json(stdout, explore::races_json(*explored, asked), kRacesTool);

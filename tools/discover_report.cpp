@@ -52,10 +52,7 @@ void print_text(const std::string& program, const attach::Discovery& found) {
   put_lines(stdout, out);
 }
 
-int report_error(const Error& error) {
-  put_message(kTool, error.to_string());
-  return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
-}
+int report_error(const Error& error) { return put_error(kTool, error); }
 
 }  // namespace
 

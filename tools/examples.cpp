@@ -29,7 +29,11 @@ std::string_view examples_of(std::string_view command) {
             "  tsomon explore --model sc -- ./small_client    # without store buffers"},
       Entry{"findings",
             "  tsomon findings --store /var/lib/tsomon\n"
-            "  tsomon findings --store /var/lib/tsomon show 1f3a"},
+            "  tsomon findings --store /var/lib/tsomon show 1f3a\n"
+            "  tsomon findings --fleet postgresql://tsomon@db/tsomon"},
+      Entry{"fleet",
+            "  tsomon fleet status --fleet postgresql://tsomon@db/tsomon\n"
+            "  tsomon fleet show ID > verdict.json            # with TSOMON_FLEET"},
       Entry{"generate", "  tsomon generate --events 1000000 | tsomon check -"},
       Entry{"litmus", "  tsomon litmus SB.litmus"},
       Entry{"man", "  tsomon man check | man -l -"},
@@ -57,9 +61,13 @@ std::string_view examples_of(std::string_view command) {
       Entry{"status",
             "  tsomon status --store /var/lib/tsomon\n"
             "  tsomon status --store /var/lib/tsomon --output json | jq '.targets[].state'"},
+      Entry{"submit",
+            "  tsomon submit --fleet postgresql://tsomon@db/tsomon captures/*.tsomon\n"
+            "  tsomon submit --ask check,predict --wait run.tsomon    # with TSOMON_FLEET"},
       Entry{"top",
             "  tsomon top --store /var/lib/tsomon\n"
             "  tsomon top --store /var/lib/tsomon --interval 10s --count 6 > minute.txt"},
+      Entry{"worker", "  tsomon worker --fleet postgresql://tsomon@db/tsomon --jobs 4"},
   };
   for (const auto& [name, examples] : kExamples) {
     if (name == command) {

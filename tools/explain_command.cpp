@@ -133,9 +133,8 @@ int explain_files(ExplainArguments& options) {
   if (options.with_program && explanation->violations() > 0) {
     auto tried = explore_repairs(*explanation, options.asked());
     if (!tried) {
-      return refuse(
-          options.explore.command[0], options, tried.error(),
-          tried.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput);
+      return refuse(options.explore.command[0], options, tried.error(),
+                    exit_status_of(tried.error()));
     }
     explored = std::move(*tried);
     put_refuted_last(&*explanation, &*explored);

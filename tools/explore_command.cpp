@@ -50,7 +50,7 @@ int refuse(const ExploreArguments& options, const Error& error) {
     put_error_json(options.explore.command.empty() ? "" : options.explore.command[0], "", error,
                    kExploreTool);
   }
-  return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+  return exit_status_of(error);
 }
 
 int run_explore(ExploreArguments& options) {

@@ -1,4 +1,5 @@
-// `tsomon findings`: what a store of `tsomon monitor` has kept.
+// `tsomon findings`: what a store of `tsomon monitor` has kept, or a fleet.
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include "monitor/service/kept_report.h"
 #include "monitor/service/store.h"
 #include "tools/command.h"
+#include "tools/fleet_commands.h"
 #include "tools/kept_findings.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
@@ -23,13 +25,20 @@ constexpr const char* kFindingsTool = "tsomon findings";
 
 struct FindingsArguments {
   std::string store;
+  FleetAddress fleet;
+  std::string tenant;
   std::string action = "list";
   std::string id;
   std::string suppressions;
   OutputFormat output = OutputFormat::kText;
 };
 
-int refuse(const Error& error) { return refuse_store(kFindingsTool, error); }
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+int refuse(const Error& error) { return put_error(kFindingsTool, error); }
 
 int list_incidents(const FindingsArguments& options, Store& store) {
   const auto incidents = store.incidents();
@@ -72,6 +81,14 @@ int forget(const FindingsArguments& options, Store& store) {
   return kExitClean;
 }
 
+int findings_of_fleet(const FindingsArguments& options) {
+  if (options.action != "list" && options.action != "show") {
+    put_message(kFindingsTool, options.action + ": expected list or show of a fleet");
+    return kExitBadInput;
+  }
+  return run_fleet_findings({options.fleet, options.tenant, options.id, options.output});
+}
+
 int run_findings(const FindingsArguments& options) {
   const bool lists = options.action == "list" || options.action == "incidents";
   if (options.id.empty() != lists) {
@@ -81,6 +98,13 @@ int run_findings(const FindingsArguments& options) {
                                   "its first digits, found none",
                                   options.action)
                     : options.action + " has no further word; show ID shows one finding");
+    return kExitBadInput;
+  }
+  if (!options.fleet.url.empty()) {
+    return findings_of_fleet(options);
+  }
+  if (options.store.empty()) {
+    put_message(kFindingsTool, "expected --store DIR or --fleet URL, found none");
     return kExitBadInput;
   }
   const auto store = Store::visit(options.store);
@@ -104,9 +128,15 @@ int run_findings(const FindingsArguments& options) {
 }  // namespace
 
 void add_findings_command(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand("findings", "What tsomon monitor has found and kept");
+  CLI::App* command =
+      app.add_subcommand("findings", "What tsomon monitor has found and kept, or a fleet");
   auto options = std::make_shared<FindingsArguments>();
-  add_store_option(*command, options->store);
+  // The environment counts where the command line says nothing.
+  CLI::Option* const store =
+      add_store_option(*command, options->store)->required(false)->envname({});
+  add_fleet_options(*command, options->fleet, false)->envname({})->excludes(store);
+  command->add_option("--tenant", options->tenant, "Of a fleet: only what this one submitted")
+      ->option_text("NAME");
   command
       ->add_option("action", options->action,
                    "list: all, the last one first; show: all that is known of one; suppress: it is "
@@ -122,8 +152,16 @@ void add_findings_command(CLI::App& app, int& exit_status) {
       ->option_text("FILE");
   add_output_option(*command, options->output);
   command->footer(
-      "Exit status: 0; 2 bad usage, no such finding, or no store; 4 the store cannot be used.");
-  command->callback([options, &exit_status] { exit_status = run_findings(*options); });
+      "Exit status: 0; 2 bad usage, no such finding, or no store; 4 the store or the fleet cannot "
+      "be "
+      "used.");
+  command->callback([options, &exit_status] {
+    if (options->store.empty() && options->fleet.url.empty()) {
+      options->store = environment("TSOMON_STORE");
+      options->fleet.url = options->store.empty() ? environment("TSOMON_FLEET") : std::string();
+    }
+    exit_status = run_findings(*options);
+  });
 }
 
 }  // namespace tsomon

@@ -41,32 +41,35 @@ class StoreSuppressions {
 
 }  // namespace
 
-int refuse_store(std::string_view tool, const Error& error) {
-  put_message(tool, error.to_string());
-  return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+void put_kept(const std::vector<KeptFinding>& findings,
+              const std::function<std::string(const KeptFinding&)>& hidden, bool whole,
+              OutputFormat output, std::string_view tool) {
+  for (const KeptFinding& each : findings) {
+    const std::string by = hidden(each);
+    if (output == OutputFormat::kJson) {
+      put_json(stdout, whole ? kept_result_json(each, by) : kept_json(each, by), tool);
+    } else {
+      put_lines(stdout, whole ? kept_report(each, by) : kept_lines(each, by));
+    }
+  }
+  if (findings.empty() && output == OutputFormat::kText) {
+    put_lines(stdout, "no finding is kept; which is not that there is none\n");
+  }
 }
 
 int show_findings(Store& store, const std::optional<std::string>& id, OutputFormat output,
                   std::string_view tool) {
   const auto kept = id ? store.find(*id) : store.findings();
   if (!kept) {
-    return refuse_store(tool, kept.error());
+    return put_error(tool, kept.error());
   }
   auto suppressions = StoreSuppressions::read(store);
   if (!suppressions) {
-    return refuse_store(tool, suppressions.error());
+    return put_error(tool, suppressions.error());
   }
-  for (const KeptFinding& each : *kept) {
-    const std::string by = suppressions->hides(each);
-    if (output == OutputFormat::kJson) {
-      put_json(stdout, id ? kept_result_json(each, by) : kept_json(each, by), tool);
-    } else {
-      put_lines(stdout, id ? kept_report(each, by) : kept_lines(each, by));
-    }
-  }
-  if (kept->empty() && output == OutputFormat::kText) {
-    put_lines(stdout, "no finding is kept; which is not that there is none\n");
-  }
+  put_kept(
+      *kept, [&](const KeptFinding& each) { return suppressions->hides(each); }, id.has_value(),
+      output, tool);
   return kExitClean;
 }
 

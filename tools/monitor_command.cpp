@@ -82,7 +82,7 @@ int run_monitor(const MonitorArguments& options) {
   auto separated = service::separate(options.config, reading.config);
   if (!separated) {
     put_message(kMonitorTool, separated.error().to_string());
-    return separated.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+    return exit_status_of(separated.error());
   }
   for (const std::string& note : separated->notes) {
     output.message(note);
@@ -91,7 +91,7 @@ int run_monitor(const MonitorArguments& options) {
                            std::move(output));
   if (const auto done = monitor.run(); !done) {
     put_message(kMonitorTool, done.error().to_string());
-    return done.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+    return exit_status_of(done.error());
   }
   return kExitClean;
 }

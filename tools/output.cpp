@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "monitor/findings/result_json.h"
+#include "tools/command.h"
 #include "tso/support/printable.h"
 
 namespace tsomon {
@@ -124,6 +125,11 @@ void put_messages(std::string_view tool, std::string_view input,
   for (const std::string& text : texts) {
     put_message(tool, fmt::format("{}: {}", input, text));
   }
+}
+
+int put_error(std::string_view tool, const Error& error) {
+  put_message(tool, error.to_string());
+  return exit_status_of(error);
 }
 
 void put_error_json(const std::string& file, const std::string& property, const Error& error,

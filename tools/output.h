@@ -37,6 +37,8 @@ void put_message(std::string_view tool, std::string_view text);
 // Of an input, each on a line.
 void put_messages(std::string_view tool, std::string_view input,
                   const std::vector<std::string>& texts);
+// The same of an error; the exit status (command.h).
+int put_error(std::string_view tool, const Error& error);
 // An input that was not judged, where the results are JSON.
 void put_error_json(const std::string& file, const std::string& property, const Error& error,
                     std::string_view tool);

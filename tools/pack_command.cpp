@@ -120,10 +120,7 @@ class NewFile {
   bool kept_ = false;
 };
 
-int refuse(const Error& error) {
-  put_message(kPackTool, error.to_string());
-  return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
-}
+int refuse(const Error& error) { return put_error(kPackTool, error); }
 
 void describe(const std::string& output, const PackReport& report) {
   std::string text = fmt::format(

@@ -5,14 +5,19 @@
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "monitor/events/read_input.h"
 #include "monitor/findings/result_json.h"
 #include "monitor/input/load.h"
 #include "monitor/input/open_events.h"
+#include "monitor/predict/merge_parts.h"
 #include "monitor/predict/predict.h"
 #include "tools/command.h"
 #include "tools/files_option.h"
@@ -21,6 +26,7 @@
 #include "tools/number_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
+#include "tools/part_option.h"
 #include "tools/stop_signals.h"
 #include "tools/word_option.h"
 
@@ -41,6 +47,8 @@ struct PredictArguments {
   uint64_t window_events = 0;  // as many as the memory holds
   unsigned jobs = 0;           // as many as there are processors
   uint64_t max_work = 100'000'000'000;
+  std::string part;  // "2/8"
+  bool merge = false;
   uint64_t witness_events = 1'000'000;  // more take more memory, as JSON, than most analyses
   bool verbose = false;
   FindingsChoice findings;
@@ -100,6 +108,7 @@ int predict_file(const std::string& file, const PredictArguments& options, Findi
   asked.store_buffers = options.model == "tso";
   const uint64_t bytes = asked.store_buffers ? kBytesOfBufferedEvent : kBytesOfEvent;
   asked.max_events = options.max_events;
+  asked.part = part_named(options.part);
   asked.window_events =
       std::min(predict::kMaxEvents / 2,
                options.window_events != 0 ? options.window_events : available_memory() / bytes);
@@ -126,7 +135,32 @@ int predict_file(const std::string& file, const PredictArguments& options, Findi
                    hidden, complete);
 }
 
+// The answers of parts as one.
+int merge_parts(const PredictArguments& options) {
+  std::vector<std::pair<std::string, std::string>> parts;
+  for (const std::string& file : options.files) {
+    auto text = read_input(file);
+    if (!text) {
+      return put_error(kPredictTool, text.error());
+    }
+    parts.emplace_back(input_name(file), std::move(*text));
+  }
+  const auto merged = merge_prediction_parts(parts);
+  if (!merged) {
+    return put_error(kPredictTool, merged.error());
+  }
+  put_json(stdout, merged->object, kPredictTool);
+  const bool complete = merged->object.value("complete", false);
+  if (merged->found && merged->shown > 0) {
+    return kExitViolation;
+  }
+  return complete ? kExitClean : kExitInconclusive;
+}
+
 int run_predict(const PredictArguments& options) {
+  if (options.merge) {
+    return merge_parts(options);
+  }
   auto filter = options.findings.filter();
   if (!filter) {
     put_message(kPredictTool, filter.error().to_string());
@@ -203,6 +237,16 @@ void add_predict_command(CLI::App& app, int& exit_status) {
           "with the last quarter of the one before; without it as many as fit into memory")
       ->check(positive_number())
       ->option_text("N");
+  auto* const part = add_part_option(
+      *command, options->part,
+      "Looks at every Nth window alone, from the Kth on, with K from 1 to N; --merge\n"
+      "puts the answers of all parts together");
+  command
+      ->add_flag(
+          "--merge", options->merge,
+          "The files are what `tsomon predict --part K/N --output json` wrote, of each part;\n"
+          "writes, as JSON, what one process would have written")
+      ->excludes(part);
   command
       ->add_option("--jobs", options->jobs,
                    "Threads that search; without it as many as there are processors. The\n"

@@ -73,7 +73,7 @@ int run_slice(const RecordOptions& options) {
   const auto end = record_slice_to(options.trace.pid, options.control, options.time, output);
   if (!end) {
     put_message(kRecordTool, end.error().to_string());
-    return end.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+    return exit_status_of(end.error());
   }
   put_message(
       kRecordTool,

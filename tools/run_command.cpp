@@ -271,7 +271,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->excludes(focus)
       ->excludes(cold);
   add_duration(*command, "--slice", options->sampling.plan.slice,
-               "Of a process: the length of a slice (20ms)");
+               "Of a process: how long a slice lasts, at most (20ms)");
   add_duration(*command, "--for", options->sampling.time,
                "Of a process: how long in all; without it until SIGINT, or until it ends");
   command

@@ -12,7 +12,7 @@
 #include "monitor/input/load.h"
 #include "monitor/input/open_events.h"
 #include "monitor/input/perf_source.h"
-#include "monitor/process/symbols.h"
+#include "monitor/process/location_texts.h"
 #include "tools/command.h"
 #include "tools/files_option.h"
 #include "tools/input_memory.h"

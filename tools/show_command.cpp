@@ -22,7 +22,7 @@ struct ShowArguments {
 int run_show(const ShowArguments& options) {
   const auto store = service::Store::visit(options.store);
   return store ? show_findings(**store, options.id, options.output, kShowTool)
-               : refuse_store(kShowTool, store.error());
+               : put_error(kShowTool, store.error());
 }
 
 }  // namespace

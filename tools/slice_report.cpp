@@ -110,7 +110,8 @@ void SliceReport::put_json_summary(const SamplingSummary& summary) const {
       {"elapsed_seconds", seconds(summary.elapsed)},
       {"share", summary.share()},
       {"incomplete_units", summary.cut_units},
-      {"slices_without_threads", summary.without_threads}};
+      {"slices_without_threads", summary.without_threads},
+      {"slices_without_accesses", summary.without_accesses}};
   object["cost"] = {{"process_seconds", seconds(summary.used)},
                     {"watching_seconds", seconds(summary.cost)},
                     {"judging_seconds", seconds(summary.judging)}};
@@ -157,6 +158,12 @@ void SliceReport::summary(const SamplingSummary& summary) {
       name_, summary.slices(), seconds(summary.everything().watched), seconds(summary.elapsed),
       100 * summary.share(), summary.cut_units, summary.without_threads);
   out += text_of_kinds(summary);
+  if (summary.without_accesses != 0) {
+    out += fmt::format(
+        "    {} of them show no access: a function that runs when a slice begins is not seen until "
+        "it is called again\n",
+        summary.without_accesses);
+  }
   if (!summary.ended.empty()) {
     out += fmt::format("    {}\n", summary.ended);
   }
@@ -190,7 +197,7 @@ int watch_and_report(const SamplingOptions& options, FindingFilter& filter,
       watch_slices(options, [&](const JudgedSlice& slice) { report.judged(slice); });
   if (!summary) {
     put_message(output.tool, summary.error().to_string());
-    return summary.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+    return exit_status_of(summary.error());
   }
   report.summary(*summary);
   put_unused(output.tool, filter);

@@ -45,7 +45,7 @@ int run_status(const StatusArguments& options) {
     return kExitBadInput;
   }
   if (!status) {
-    return refuse_store(kStatusTool, status.error());
+    return put_error(kStatusTool, status.error());
   }
   if (options.output == OutputFormat::kJson) {
     put_json(stdout, *status, kStatusTool);

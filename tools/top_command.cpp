@@ -63,7 +63,7 @@ int show_blocks(const TopArguments& options, milliseconds interval) {
   for (uint64_t shown = 0;; ++shown) {
     const auto status = service::ask_status(options.store);
     if (!status) {
-      return refuse_store(kTopTool, status.error());
+      return put_error(kTopTool, status.error());
     }
     std::string text = shown == 0 ? "" : "\n";
     for (const std::string& line : service::top_lines(*status, 0)) {

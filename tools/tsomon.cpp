@@ -138,6 +138,7 @@ int run(int argc, char** argv) {
   tsomon::add_explain_command(app, exit_status);
   tsomon::add_explore_command(app, exit_status);
   tsomon::add_findings_command(app, exit_status);
+  tsomon::add_fleet_command(app, exit_status);
   tsomon::add_generate_command(app, exit_status);
   tsomon::add_litmus_command(app, exit_status);
   tsomon::add_man_command(app, exit_status);
@@ -150,7 +151,9 @@ int run(int argc, char** argv) {
   tsomon::add_script_command(app, exit_status);
   tsomon::add_show_command(app, exit_status);
   tsomon::add_status_command(app, exit_status);
+  tsomon::add_submit_command(app, exit_status);
   tsomon::add_top_command(app, exit_status);
+  tsomon::add_worker_command(app, exit_status);
   tsomon::refuse_negative_numbers(app);
   add_colour_option(app);
   add_examples(app);

@@ -40,6 +40,8 @@ struct Module {
   uint64_t begin = 0;
   uint64_t end = 0;
   std::string file{};  // read instead of `path`; empty: it is looked for
+
+  bool operator==(const Module&) const = default;
 };
 
 struct Capture {

@@ -49,7 +49,11 @@ using Sink = std::function<Result<void>(std::string_view bytes)>;
 // than its reader takes.
 class ArchiveWriter {
  public:
-  explicit ArchiveWriter(Sink sink);
+  enum class Effort : uint8_t {
+    kKept,     // for a file that is kept or sent
+    kReadOnce  // as little as there is
+  };
+  explicit ArchiveWriter(Sink sink, Effort effort = Effort::kKept);
   ArchiveWriter(const ArchiveWriter&) = delete;
   ArchiveWriter& operator=(const ArchiveWriter&) = delete;
   ~ArchiveWriter();

@@ -105,8 +105,9 @@ struct ArchiveReader::Stream {
             fmt::format("byte {} of the file: zstd says: {}", in.pos, ZSTD_getErrorName(result));
         return false;
       }
+      // Asked once more behind its end it would begin another frame.
       frame_ended = result == 0;
-      flushed = out.pos < out.size;
+      flushed = frame_ended || out.pos < out.size;
     }
     consumed = in.pos;
     end = out.pos;

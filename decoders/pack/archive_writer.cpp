@@ -42,12 +42,13 @@ UstarHeader header_of(const std::string& name, uint64_t size, int64_t modified) 
 
 }  // namespace
 
-ArchiveWriter::ArchiveWriter(Sink sink)
+ArchiveWriter::ArchiveWriter(Sink sink, Effort effort)
     : sink_(std::move(sink)), context_(ZSTD_createCCtx()), packed_(ZSTD_CStreamOutSize(), '\0') {
   if (context_ == nullptr) {
     throw std::bad_alloc();
   }
-  ZSTD_CCtx_setParameter(context_, ZSTD_c_compressionLevel, kLevel);
+  ZSTD_CCtx_setParameter(context_, ZSTD_c_compressionLevel,
+                         effort == Effort::kKept ? kLevel : ZSTD_minCLevel());
   ZSTD_CCtx_setParameter(context_, ZSTD_c_checksumFlag, 1);
 }
 

@@ -25,7 +25,7 @@ AddressNames::AddressNames(const Target& target) {
     }
     for (const Mapping& mapping : module.code) {
       if (const auto address = (*image)->address_of(mapping.offset)) {
-        add(module, **image, mapping.begin - *address);
+        images_.push_back({std::move(*image), mapping.begin - *address, module.name});
         break;
       }
     }
@@ -36,30 +36,19 @@ AddressNames::AddressNames(const Target& target) {
 }
 
 std::string AddressNames::data(uint64_t address) const {
-  return name_or_address(name(variables_, address, false), address);
+  return name_or_address(name(&ElfImage::variables, address, false), address);
 }
 
 std::string AddressNames::code(uint64_t address) const {
-  return name_or_address(name(functions_, address, true), address);
+  return name_or_address(name(&ElfImage::functions, address, true), address);
 }
 
-void AddressNames::add(const Module& module, const ElfImage& image, uint64_t bias) {
-  for (const Symbol& symbol : image.symbols()) {
-    if (symbol.size != 0) {
-      const uint64_t begin = symbol.address + bias;
-      (symbol.function ? functions_ : variables_)
-          .emplace(begin, Named{begin + symbol.size, symbol.readable, module.name});
-    }
-  }
-}
-
-std::string AddressNames::name(const Table& table, uint64_t address, bool with_module) const {
-  auto next = table.upper_bound(address);
-  if (next != table.begin()) {
-    const auto& [begin, named] = *--next;
-    if (address < named.end) {
-      return with_offset(named.name, address - begin) +
-             (with_module ? fmt::format(" ({})", named.module) : "");
+std::string AddressNames::name(Kind kind, uint64_t address, bool with_module) const {
+  for (const Image& image : images_) {
+    const uint64_t in_file = address - image.bias;
+    if (const Symbol* const symbol = symbol_around((*image.elf.*kind)(), in_file)) {
+      return with_offset(symbol->readable(), in_file - symbol->address) +
+             (with_module ? fmt::format(" ({})", image.name) : "");
     }
   }
   for (const Mapping& mapping : mappings_) {

@@ -4,12 +4,13 @@
 //             "[stack]+0x10", "libfoo.so+0x4028"; else the address.
 // Code        "function+0x1a (module)".
 // Misses      Modules and mappings that the process has made since.
-// Complexity  Opens every module once; a name takes O(log symbols).
+// Complexity  Opens every module once; a name takes O(modules log symbols).
+// Memory      As images of all modules have it (monitor/process/elf_image.h).
 // Thread-safety: const access is safe.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,21 +26,21 @@ class AddressNames {
   std::string data(uint64_t address) const;
   std::string code(uint64_t address) const;
   // As data(), but empty where that is the address.
-  std::string variable(uint64_t address) const { return name(variables_, address, false); }
+  std::string variable(uint64_t address) const {
+    return name(&ElfImage::variables, address, false);
+  }
 
  private:
-  struct Named {
-    uint64_t end = 0;
+  struct Image {
+    std::unique_ptr<ElfImage> elf;
+    uint64_t bias = 0;
     std::string name;
-    std::string module;
   };
-  using Table = std::map<uint64_t, Named>;  // by first address
+  using Kind = const std::vector<Symbol>& (ElfImage::*)() const;
 
-  void add(const Module& module, const ElfImage& image, uint64_t bias);
-  std::string name(const Table& table, uint64_t address, bool with_module) const;
+  std::string name(Kind kind, uint64_t address, bool with_module) const;
 
-  Table variables_;
-  Table functions_;
+  std::vector<Image> images_;
   std::vector<Mapping> mappings_;
 };
 

@@ -14,6 +14,7 @@ namespace tsomon::attach {
 namespace {
 
 constexpr size_t kMaxFunctions = 1000;
+constexpr std::string_view kCold = ".cold";
 
 }  // namespace
 
@@ -78,9 +79,9 @@ std::string Planner::similar_names(const std::string& name, bool functions) {
   std::vector<std::string> names;
   for (uint32_t module = first_; module < target_.modules().size(); ++module) {
     if (auto elf = image(module)) {
-      for (const Symbol& symbol : (*elf)->symbols()) {
-        if (symbol.function == functions && symbol.size != 0) {
-          names.push_back(symbol.readable);
+      for (const Symbol& symbol : functions ? (*elf)->functions() : (*elf)->variables()) {
+        if (symbol.size != 0) {
+          names.push_back(symbol.readable());
         }
       }
     }
@@ -270,20 +271,19 @@ Result<bool> Planner::add_functions(const CodeName& name, const std::string& tex
 size_t Planner::add_matching(uint32_t module, const ElfImage& elf, const std::string& pattern,
                              bool unit, bool accesses) {
   size_t found = 0;
-  for (const Symbol& symbol : elf.symbols()) {
-    const bool cold = symbol.name.find(".cold") != std::string::npos;
-    if (!symbol.function || cold || symbol.size == 0 ||
-        (::fnmatch(pattern.c_str(), symbol.readable.c_str(), 0) != 0 &&
-         ::fnmatch(pattern.c_str(), symbol.name.c_str(), 0) != 0)) {
+  for (const Symbol& symbol : elf.functions()) {
+    if (symbol.size == 0 || symbol.text().find(kCold) != std::string_view::npos ||
+        !symbol.matches(pattern)) {
       continue;
     }
-    std::vector<Range> ranges{{symbol.address, symbol.address + symbol.size}};
-    for (const Symbol& part : elf.symbols()) {
-      if (part.function && part.size != 0 && part.name.rfind(symbol.name + ".cold", 0) == 0) {
-        ranges.push_back({part.address, part.address + part.size});
+    std::vector<Range> ranges{symbol.range()};
+    for (const Symbol& part : elf.functions()) {
+      if (part.size != 0 && part.text().starts_with(symbol.text()) &&
+          part.text().substr(symbol.text().size()).starts_with(kCold)) {
+        ranges.push_back(part.range());
       }
     }
-    add_function(module, symbol.readable, ranges, unit, accesses,
+    add_function(module, symbol.readable(), ranges, unit, accesses,
                  pattern.find_first_of("*?[") != std::string::npos);
     ++found;
   }
@@ -295,10 +295,10 @@ size_t Planner::add_addressed(uint32_t module, const ElfImage& elf, const CodeNa
   const uint64_t moved = name.kind == CodeName::Kind::kMemory ? bias(module, elf) : 0;
   Range range{name.begin - moved, name.end == 0 ? 0 : name.end - moved};
   std::string called = fmt::format("{}+0x{:x}", target_.modules()[module].name, range.begin);
-  for (const Symbol& symbol : elf.symbols()) {
-    if (symbol.function && symbol.address == range.begin && symbol.size != 0) {
-      range.end = range.end == 0 ? symbol.address + symbol.size : range.end;
-      called = symbol.readable;
+  for (const Symbol& symbol : elf.functions()) {
+    if (symbol.address == range.begin && symbol.size != 0) {
+      range.end = range.end == 0 ? symbol.range().end : range.end;
+      called = symbol.readable();
     }
   }
   if (range.end == 0) {
@@ -349,8 +349,8 @@ Result<bool> Planner::add_watch(const std::string& text) {
       if (!elf || target_.modules()[module].code.empty()) {
         continue;
       }
-      for (const Symbol& symbol : (*elf)->symbols()) {
-        if (!symbol.function && (symbol.name == name->symbol || symbol.readable == name->symbol)) {
+      for (const Symbol& symbol : (*elf)->variables()) {
+        if (symbol.text() == name->symbol || symbol.readable() == name->symbol) {
           address = symbol.address + bias(module, **elf);
           size = size == 0 ? symbol.size : size;
           found = true;

@@ -432,9 +432,8 @@ void Planner::add_locks() {
     }
     std::set<uint64_t> done;
     for (const LockFunction& lock : kLockFunctions) {
-      for (const Symbol& symbol : (*elf)->symbols()) {
-        if (symbol.function && symbol.size != 0 &&
-            lock.name == symbol.name.substr(0, symbol.name.find('@')) &&
+      for (const Symbol& symbol : (*elf)->functions()) {
+        if (symbol.size != 0 && lock.name == symbol.text().substr(0, symbol.text().find('@')) &&
             done.insert(symbol.address).second) {
           add_lock(module, **elf, symbol, lock);
         }
@@ -477,15 +476,15 @@ Result<bool> Planner::add_named_locks() {
 size_t Planner::add_named_locks(uint32_t module, const ElfImage& elf, const std::string& pattern,
                                 std::optional<bool> releases) {
   size_t found = 0;
-  for (const Symbol& symbol : elf.symbols()) {
-    const std::string plain =
-        symbol.readable.substr(0, probe::name_length(symbol.readable.c_str()));
-    const bool part = symbol.name.find(".cold") != std::string::npos ||
-                      symbol.name.find(".part") != std::string::npos;
-    if (!symbol.function || part || symbol.size == 0 ||
-        (::fnmatch(pattern.c_str(), symbol.readable.c_str(), 0) != 0 &&
-         ::fnmatch(pattern.c_str(), plain.c_str(), 0) != 0 &&
-         ::fnmatch(pattern.c_str(), symbol.name.c_str(), 0) != 0)) {
+  for (const Symbol& symbol : elf.functions()) {
+    const bool part = symbol.text().find(".cold") != std::string_view::npos ||
+                      symbol.text().find(".part") != std::string_view::npos;
+    if (part || symbol.size == 0) {
+      continue;
+    }
+    const std::string readable = symbol.readable();
+    const std::string plain = readable.substr(0, probe::name_length(readable.c_str()));
+    if (!symbol.matches(pattern) && ::fnmatch(pattern.c_str(), plain.c_str(), 0) != 0) {
       continue;
     }
     ++found;
@@ -510,7 +509,7 @@ void Planner::add_lock(uint32_t module, const ElfImage& elf, const Symbol& symbo
   PlannedFunction function;
   function.name = std::string(lock.name);
   function.module = module;
-  function.ranges = {{symbol.address, symbol.address + symbol.size}};
+  function.ranges = {symbol.range()};
   uint64_t bad = 0;
   if (!decode(function, elf, bad) || !probeable(module, symbol.address)) {
     plan_.notes.push_back(

@@ -42,16 +42,10 @@ WatchedCode::Place WatchedCode::decode(uint64_t address) {
         return place;
       }
       const uint64_t in_file = address - mapping.begin + *first;
-      Range function;
-      for (const Symbol& symbol : code.elf->symbols()) {
-        if (symbol.function && symbol.address < in_file &&
-            in_file <= symbol.address + symbol.size) {
-          function = {symbol.address, symbol.address + symbol.size};
-        }
-      }
-      if (function.end == 0) {
-        function = code.elf->function_around(in_file - 1).value_or(Range());
-      }
+      const Symbol* const symbol = symbol_around(code.elf->functions(), in_file - 1);
+      const Range function = symbol != nullptr
+                                 ? symbol->range()
+                                 : code.elf->function_around(in_file - 1).value_or(Range());
       const std::vector<uint8_t> bytes = code.elf->code(function);
       for (size_t at = 0; at < bytes.size();) {
         const auto decoded = x86::decode(bytes.data() + at, bytes.size() - at, function.begin + at);

@@ -138,10 +138,11 @@ Result<Reports> check_whole(const Trace& trace, std::vector<CheckOptions> questi
 // a damaged input, and left out.
 Result<CheckedProperties> judge(const std::string& path, InputFormat format,
                                 const std::vector<CheckOptions>& asked, const PerfOptions& perf,
-                                const FileSearch& files, std::vector<bool>& hidden) {
+                                const FileSearch& files, std::vector<bool>& hidden,
+                                EventOnlooker* onlooker = nullptr) {
   const bool stream = StreamCheck::can_check(asked.front());
   auto source = open_events(path, {format, stream ? EventOrder::kTime : EventOrder::kInput, true,
-                                   perf, files, asked.front().clock_margin});
+                                   perf, files, asked.front().clock_margin, onlooker});
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));
   }
@@ -247,11 +248,12 @@ void look_for_certain(const std::string& path, InputFormat format,
 
 Result<CheckedProperties> check_properties(const std::string& path, InputFormat format,
                                            const std::vector<CheckOptions>& questions,
-                                           const PerfOptions& perf, const FileSearch& files) {
+                                           const PerfOptions& perf, const FileSearch& files,
+                                           EventOnlooker* onlooker) {
   Result<CheckedProperties> checked;
   std::vector<bool> hidden;
   try {
-    checked = judge(path, format, questions, perf, files, hidden);
+    checked = judge(path, format, questions, perf, files, hidden, onlooker);
   } catch (const WorkEnded& end) {
     return nothing_judged(path, questions, end.limit());
   } catch (const std::bad_alloc&) {

@@ -42,11 +42,12 @@ struct CheckedProperties {
   std::vector<StuckThread> stuck;
 };
 
-// `path` "-" is standard input. The questions differ in their property alone.
+// `path` "-" is standard input. `onlooker`: of captures. The questions differ in their property alone.
 Result<CheckedProperties> check_properties(const std::string& path, InputFormat format,
                                            const std::vector<CheckOptions>& questions,
                                            const PerfOptions& perf = {},
-                                           const FileSearch& files = {});
+                                           const FileSearch& files = {},
+                                           EventOnlooker* onlooker = nullptr);
 Result<CheckedInput> check_input(const std::string& path, InputFormat format,
                                  const CheckOptions& options, const PerfOptions& perf = {},
                                  const FileSearch& files = {});

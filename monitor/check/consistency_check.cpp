@@ -12,7 +12,7 @@
 #include "monitor/input/content_format.h"
 #include "monitor/input/perf_source.h"
 #include "monitor/judge/check_parts.h"
-#include "monitor/process/symbols.h"
+#include "monitor/process/location_texts.h"
 #include "tso/model/units.h"
 #include "tso/support/printable.h"
 

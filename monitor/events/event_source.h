@@ -34,7 +34,7 @@
 #include "monitor/findings/basis.h"
 #include "monitor/findings/reported_cycle.h"
 #include "monitor/process/file_search.h"
-#include "monitor/process/symbols.h"
+#include "monitor/process/location_texts.h"
 #include "tso/model/damage.h"
 #include "tso/model/trace.h"
 #include "tso/support/result.h"
@@ -71,6 +71,17 @@ inline constexpr const char* kOnlyConsistency =
     "an axe trace, with no order between threads and no units: only tsomon check --property "
     "consistency --order thread judges it";
 
+// Sees what a capture has while it is read, so that nobody needs to read it twice.
+class EventOnlooker {
+ public:
+  virtual ~EventOnlooker() = default;
+  // In the order of reading, on the thread that reads.
+  virtual void add(const EventBlock& block) = 0;
+  // What their numbers mean, when done reading; locations are instruction pointers ("0x401136"). Not called where
+  // reading ended in an error, or at a bound.
+  virtual void end(const Symbols& symbols) = 0;
+};
+
 struct SourceOptions {
   InputFormat format = InputFormat::kAuto;
   EventOrder order = EventOrder::kTime;
@@ -80,6 +91,7 @@ struct SourceOptions {
   // Of captures, and refused with anything else: cycles by which the time-stamp counters of two
   // processors may differ, if not by more.
   int64_t clock_margin = 0;
+  EventOnlooker* onlooker = nullptr;  // of captures
 };
 inline constexpr const char* kNeedsStamps =
     "--clock-margin needs a capture: the intervals of other inputs are taken as they are";
@@ -135,6 +147,8 @@ class EventSource {
   uint32_t without_place(uint32_t location) const {
     return texts_ != nullptr ? texts_->without_place(location) : symbols().without_place(location);
   }
+  // Whether code waits there for what a load finds, as far as the code is known.
+  bool waits(uint32_t location) const { return texts_ != nullptr && texts_->waits(location); }
   // Of what was symbolised; for reports, when done reading.
   ReportNames names() const { return names_of(texts_); }
   InputFormat format() const { return format_; }  // never kAuto

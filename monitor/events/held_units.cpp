@@ -134,6 +134,10 @@ void HeldUnits::add(Part& part) {
 
 // The unit that all wait for.
 void HeldUnits::let_go() {
+  if (is(*begins_.front().event, kinds::kLocks)) {
+    idle_.lost(begins_.front().event->thread);  // with what is released and acquired after it
+    return;
+  }
   if (!is(*begins_.front().event, kind_mask(EventKind::kUnitBegin))) {
     settle(first_begin_, idle_.has_repeated(*begins_.front().event));
     return;

@@ -5,7 +5,7 @@
 //             unit ends when it begins (tso/model/cancelled_units.h says what cancelling means).
 //             Parts of the stream are held from the first unit on whose end has not come; those
 //             given out have kCancelledBegin where a unit is cancelled. Their order and events
-//             stay. Likewise loads and locked operations of which the next event of the thread, or
+//             stay. Likewise loads, locked operations and locks of which the next event of the thread, or
 //             a few more, decide whether they are idle (tso/model/idle_iterations.h).
 // Bound       More than `most` events are not held: the unit that all wait for is let go of. Where
 //             units may be cancelled (the input says so, or one was) it goes without being one:

@@ -5,7 +5,7 @@
 
 namespace tsomon {
 
-const Places::Place& Places::place(uint32_t location) {
+Places::Place& Places::place(uint32_t location) {
   const auto [found, is_new] = places_.try_emplace(location);
   if (is_new && text_) {
     found->second.text = text_(location);
@@ -28,6 +28,18 @@ bool Places::is_library_own(const Event& event) {
   const bool may = event.kind() == EventKind::kReadModifyWrite ||
                    (event.kind() == EventKind::kRead && event.atomic());
   return may && event.location != Event::kNoLocation && place(event.location).own;
+}
+
+bool Places::waits(const Event& event) {
+  if (!waits_ || event.kind() != EventKind::kRead || !event.atomic() ||
+      event.location == Event::kNoLocation) {
+    return false;
+  }
+  Place& here = place(event.location);
+  if (!here.waits) {
+    here.waits = waits_(event.location);
+  }
+  return *here.waits;
 }
 
 void Places::forget(Event& event) {

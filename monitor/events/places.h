@@ -9,7 +9,8 @@
 //             empties the store buffer.
 // Waits       std::atomic::wait, semaphores, latches and barriers look at the word once more before
 //             they ask whether they may go on, for the kernel, should they sleep; and they count
-//             themselves in a word that many atomics share. Nobody acts on what was read.
+//             themselves in a word that many atomics share. Nobody acts on what was read. Futures look
+//             at a word, too: what they stand for is memory beside it, whose accesses count.
 // Misses      Counts that a program has made itself: they are data of it. Without debugging
 //             information nothing says where the library counts (monitor/process/symbols.h). What
 //             orders a destructor behind the last use by another thread is such a count: it is left
@@ -20,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -33,15 +35,19 @@ class Places {
   // Symbols::place_text() with Symbols::kWithin in between
   using Text = std::function<std::string(uint32_t location)>;
   using Plain = std::function<uint32_t(uint32_t location)>;  // Symbols::without_place
+  using Waits = std::function<bool(uint32_t location)>;      // EventSource::waits
 
   Places() = default;  // they are not known
-  explicit Places(Text text, Plain plain = {}) : text_(std::move(text)), plain_(std::move(plain)) {}
+  explicit Places(Text text, Plain plain = {}, Waits waits = {})
+      : text_(std::move(text)), plain_(std::move(plain)), waits_(std::move(waits)) {}
 
   // Different locations: whether compilers made them of one place, or of one line, called from the same ones.
   bool same(uint32_t a, uint32_t b);
   bool same_line(uint32_t a, uint32_t b);
   // A locked operation or atomic load by which the library counts references, or waits for an atomic.
   bool is_library_own(const Event& event);
+  // A value that was read by an atomic load, at a place where the code waits for it.
+  bool waits(const Event& event);
   // Loops have been looked for: what else nobody needs goes, digests and which place of its line it is.
   void forget(Event& event);
 
@@ -49,13 +55,15 @@ class Places {
   struct Place {
     std::string text;
     bool own = false;
+    std::optional<bool> waits;
   };
-  const Place& place(uint32_t location);
+  Place& place(uint32_t location);
 
   static constexpr uint32_t kUnknown = Event::kNoLocation;
 
   Text text_;
   Plain plain_;
+  Waits waits_;
   std::vector<uint32_t> without_;  // by location
   std::unordered_map<uint32_t, Place> places_;
 };

@@ -200,7 +200,10 @@ class RaceExplorer : private explain::InterleavingTree {
       }
       Request request;
       request.model = options_.model;
-      request.prefix = parse_schedule(fault.schedule)->steps;
+      // A program that ends before its first step has none.
+      if (auto schedule = parse_schedule(fault.schedule)) {
+        request.prefix = std::move(schedule->steps);
+      }
       const Run& run = process_.run(request);
       if (run.end == End::kCrashed) {
         const Found found = found_crash(run, process_.error_output());

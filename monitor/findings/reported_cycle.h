@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "monitor/process/heap_objects.h"
+#include "monitor/process/location_texts.h"
 #include "monitor/process/symbols.h"
 #include "tso/model/finding.h"
 #include "tso/model/trace.h"

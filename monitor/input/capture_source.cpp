@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "decoders/capture/reader.h"
-#include "monitor/process/symbols.h"
+#include "monitor/process/location_texts.h"
 #include "monitor/process/twins_in_file.h"
 #include "tso/support/work.h"
 
@@ -26,6 +26,7 @@ class CaptureSource : public EventSource {
     }
     bytes_.release();
     files_ = options.files;
+    onlooker_ = options.onlooker;
     reader_ = std::make_unique<capture::CaptureReader>(std::move(*reader));
     if (options.symbolise) {
       texts_ = std::make_shared<LocationTexts>(modules(), options.files);
@@ -37,6 +38,9 @@ class CaptureSource : public EventSource {
     block.clear();
     const bool more = reader_->next(block, kEventsPerBlock);
     more_input(kBytesOfPackedEvent * block.events.size());
+    if (onlooker_ != nullptr) {
+      onlooker_->add(block);
+    }
     if (texts_) {
       texts_->replace(symbols().locations, block);
     }
@@ -50,6 +54,9 @@ class CaptureSource : public EventSource {
 
   const Symbols& symbols() const override { return reader_->capture().trace.symbols; }
   Symbols take_symbols() override {
+    if (onlooker_ != nullptr) {
+      onlooker_->end(symbols());
+    }
     Symbols symbols = reader_->take_symbols();
     if (texts_) {
       symbols.locations = texts_->take();
@@ -97,6 +104,7 @@ class CaptureSource : public EventSource {
   MappedInput bytes_;
   std::unique_ptr<capture::CaptureReader> reader_;
   uint64_t since_release_ = 0;
+  EventOnlooker* onlooker_ = nullptr;
 };
 
 }  // namespace

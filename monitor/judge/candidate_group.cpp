@@ -23,6 +23,11 @@ void add_to_groups(DetectedCandidate&& candidate, bool apart, std::vector<Candid
   groups->back().candidates.push_back(std::move(candidate));
 }
 
+DetectedSlice slice_of(const CandidateGroup& group, size_t look, const BoundedDetector& detector) {
+  const uint64_t around = Detector::kAround[look];
+  return detector.slice(group.first, group.last, around, around == Detector::kAround.back());
+}
+
 JudgedGroup analyse_group(const CandidateGroup& group, const CandidateShare& bounds,
                           const CandidateJudge& judge, const BoundedDetector& detector,
                           uint64_t input, unsigned jobs) {
@@ -31,12 +36,13 @@ JudgedGroup analyse_group(const CandidateGroup& group, const CandidateShare& bou
   if (!bounds.affordable) {
     return judged;
   }
-  for (const uint64_t around : Detector::kAround) {
+  for (size_t look = 0; look < Detector::kAround.size(); ++look) {
+    const uint64_t around = Detector::kAround[look];
     if (!detector.affords_around(around)) {
       break;
     }
-    DetectedSlice slice =
-        detector.slice(group.first, group.last, around, around == Detector::kAround.back());
+    DetectedSlice slice = slice_of(group, look, detector);
+    ++judged.looks;
     if (judged.judgement.undecided() == 0 && judged.judgement.is_of(slice)) {
       break;  // there is no more
     }
@@ -52,6 +58,7 @@ JudgedGroup analyse_group(const CandidateGroup& group, const CandidateShare& bou
       (*now.analysis)->work += judged.judgement.result().work;
     }
     judged.judgement = std::move(now);
+    judged.judged = look;
     if (!more) {
       break;
     }

@@ -4,6 +4,7 @@
 // Thread-safety: analyse_group() may run on several threads at once, as long as nothing is added to the detector.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct CandidateGroup {
 struct JudgedGroup {
   CandidateShare bounds;
   Judgement judgement;
+  size_t looks = 0;     // slices that were cut: with the first so many of Detector::kAround
+  size_t judged = 0;    // the one that stands
   uint64_t events = 0;  // that were analysed, some of them more than once
   uint64_t work = 0;
 };
@@ -32,6 +35,9 @@ uint64_t end_of(const DetectedCandidate& candidate);
 
 // To the last group if it overlaps with that. Candidates come by their first event. `apart`: each has its own.
 void add_to_groups(DetectedCandidate&& candidate, bool apart, std::vector<CandidateGroup>* groups);
+
+// The slice of one look.
+DetectedSlice slice_of(const CandidateGroup& group, size_t look, const BoundedDetector& detector);
 
 // `input`: events of the input so far.
 JudgedGroup analyse_group(const CandidateGroup& group, const CandidateShare& bounds,

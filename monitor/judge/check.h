@@ -24,8 +24,11 @@
 #include "tso/model/property.h"
 #include "tso/model/trace.h"
 #include "tso/model/units.h"
+#include "tso/support/part_choice.h"
 
 namespace tsomon {
+
+class SearchedGroups;
 
 // "auto", "annotated" or "objects".
 std::optional<SetChoice> set_choice(std::string_view name);
@@ -42,6 +45,10 @@ struct CheckOptions {
   BasisSource source = BasisSource::kWritten;  // of a whole trace
   unsigned jobs = 0;             // threads; 0: as many as there are processors and work for
   Progress* progress = nullptr;  // told what is read and searched, if there is one
+  // Of a stream whose candidates are handed out (group_share.h).
+  std::optional<PartChoice> part;                  // only these groups are searched
+  std::shared_ptr<SearchedGroups> found;           // by this part; what it reports else is not all
+  std::shared_ptr<const SearchedGroups> searched;  // by parts
 
   size_t most_findings() const {
     return analysis.told == Told::kFirst ? analysis.max_findings : SIZE_MAX;

@@ -15,6 +15,7 @@
 #include "monitor/judge/certain_cycles.h"
 #include "monitor/judge/check_parts.h"
 #include "monitor/judge/cycle_finding.h"
+#include "monitor/judge/group_share.h"
 #include "monitor/judge/input_order.h"
 #include "monitor/judge/losses.h"
 #include "monitor/judge/threads_at_once.h"
@@ -51,6 +52,7 @@ class StreamCheck::Impl {
         kinds_(options.analysis.told, symbols),
         fences_(options.analysis),
         cycles_(options_, symbols, &kinds_, &report_),
+        share_(options),
         detector_(symbols, detector_options(), callbacks()) {
     report_.property = options.property;
     report_.semantics = options.analysis.relation.semantics;
@@ -119,6 +121,7 @@ class StreamCheck::Impl {
     if (!origin.lines.empty()) {
       remember(origin);
     }
+    share_.add(block);
     detector_.add(block, report_.events);
     if (detector_.simple()) {
       everything_ = false;
@@ -455,8 +458,16 @@ class StreamCheck::Impl {
       add_to_groups(std::move(candidate), detector_.simple(), &groups);
     }
     const unsigned jobs = options_.jobs != 0 ? options_.jobs : usable_processors();
+    const uint64_t number = share_.number(groups.size());
     const auto analyse = [&](size_t i) {
-      return analyse_group(groups[i], bounds_left(groups[i]), judge_, detector_, report_.events,
+      const CandidateShare bounds = bounds_left(groups[i]);
+      if (!share_.own(groups[i], number + i)) {
+        return GroupShare::left_to_others(bounds);
+      }
+      if (auto known = share_.known(groups[i], bounds, detector_)) {
+        return std::move(*known);
+      }
+      return analyse_group(groups[i], bounds, judge_, detector_, report_.events,
                            groups.size() > 1 ? 1 : options_.jobs);
     };
     work_in_order(groups.size(), jobs, analyse, [&](size_t i, JudgedGroup&& judged) {
@@ -464,6 +475,7 @@ class StreamCheck::Impl {
       if (bounds_left(groups[i]) != judged.bounds) {
         judged = analyse(i);
       }
+      share_.keep(groups[i], judged, detector_);
       take(groups[i], std::move(judged));
     });
   }
@@ -608,6 +620,7 @@ class StreamCheck::Impl {
   FindingKinds kinds_;
   FenceQuestions fences_;
   CertainCycles cycles_;
+  GroupShare share_;
   Lifetimes lifetimes_;
   EventBlock renamed_;
   ThreadsAtOnce threads_;

@@ -20,6 +20,7 @@
 #include "monitor/events/mapped_input.h"
 #include "monitor/input/open_events.h"
 #include "monitor/process/debug_session.h"
+#include "monitor/process/location_texts.h"
 #include "monitor/process/module_files.h"
 #include "monitor/process/packed_files.h"
 #include "monitor/process/source_lines.h"
@@ -55,7 +56,7 @@ class Packing {
   Packing(std::string path, const PackOptions& options)
       : path_(std::move(path)), options_(options) {}
 
-  Result<PackReport> write(const pack::Sink& sink) {
+  Result<PackReport> collect(const MemberSink& sink) {
     auto done = take_recording();
     done = done ? read_events() : done;
     if (!done) {
@@ -66,17 +67,14 @@ class Packing {
     for (const capture::Module& module : modules_) {
       take_module(module);
     }
-    pack::ArchiveWriter archive(sink);
-    const std::string manifest = manifest_text();
-    done = archive.add(kPackManifest, manifest, std::time(nullptr));
+    report_.build = modules_.empty() ? std::string() : modules_.front().build_id;
+    done = sink(kPackManifest, manifest_text(), std::time(nullptr));
     for (const Member& member : members_) {
-      done = done ? archive.add(member.name, member.bytes(), member.modified) : done;
+      done = done ? sink(member.name, member.bytes(), member.modified) : done;
     }
-    done = done ? archive.finish() : done;
     if (!done) {
       return tl::unexpected<Error>(done.error());
     }
-    report_.bytes = archive.written();
     return std::move(report_);
   }
 
@@ -284,9 +282,25 @@ class Packing {
 
 }  // namespace
 
+Result<PackReport> collect_pack(const std::string& path, const PackOptions& options,
+                                const MemberSink& sink) {
+  return Packing(path, options).collect(sink);
+}
+
 Result<PackReport> make_pack(const std::string& path, const PackOptions& options,
                              const pack::Sink& sink) {
-  return Packing(path, options).write(sink);
+  pack::ArchiveWriter archive(sink);
+  auto report = collect_pack(
+      path, options, [&](const std::string& name, std::string_view bytes, int64_t modified) {
+        return archive.add(name, bytes, modified);
+      });
+  if (report) {
+    if (auto done = archive.finish(); !done) {
+      return tl::unexpected<Error>(done.error());
+    }
+    report->bytes = archive.written();
+  }
+  return report;
 }
 
 }  // namespace tsomon

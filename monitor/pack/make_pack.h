@@ -12,7 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "decoders/pack/archive.h"
@@ -32,12 +34,20 @@ struct PackReport {
   size_t code = 0;     // files
   size_t debug = 0;
   size_t sources = 0;
+  std::string build;                  // build-id of the program, of raw bytes; empty: not known
   std::vector<std::string> missing;   // files with code, and why
   std::vector<std::string> notes;     // what else is missing that reports may need
   std::vector<std::string> warnings;  // about the recording
 };
 
-// `path`: a regular file.
+// Takes the members of a pack, as they come in it.
+using MemberSink =
+    std::function<Result<void>(const std::string& name, std::string_view bytes, int64_t modified)>;
+
+// `path`: a regular file. `bytes` is 0.
+Result<PackReport> collect_pack(const std::string& path, const PackOptions& options,
+                                const MemberSink& sink);
+// The same in one file.
 Result<PackReport> make_pack(const std::string& path, const PackOptions& options,
                              const pack::Sink& sink);
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -82,6 +83,10 @@ void add_notes(Prediction* prediction) {
                     "schedules there are",
                     fmt::join(prediction->trace.selection.names(), ", ")));
   }
+  if (prediction->asked.part && prediction->windows == 1 && !prediction->asked.part->has(0)) {
+    notes.push_back("the input is one window, which is another part's");
+    prediction->trace.complete = false;
+  }
   if (races.windowed || deadlocks.windowed || atomicity.windowed || lifetimes.windowed) {
     notes.push_back("the input is long: some orders were looked for among the latest events alone");
   }
@@ -97,9 +102,9 @@ void add_notes(Prediction* prediction) {
 // A notification that comes in what was not looked at would not be lost.
 void drop_lost(Prediction* prediction) {
   predict::DeadlockResult& deadlocks = prediction->deadlocks;
-  const uint64_t dropped = std::erase_if(deadlocks.deadlocks, [](const predict::Deadlock& one) {
-    return one.kind == predict::DeadlockKind::kLostNotification;
-  });
+  const uint64_t dropped = prediction->drop_if(
+      &deadlocks.deadlocks, Dropped::kRefused,
+      [](const auto& one) { return one.kind == predict::DeadlockKind::kLostNotification; });
   deadlocks.refused += dropped;
   if (dropped > 0) {
     prediction->notes.push_back(
@@ -111,19 +116,21 @@ void drop_lost(Prediction* prediction) {
 // Shared libraries that are not instrumented: of these calls are recorded, but no access.
 class UnseenLibraries {
  public:
-  explicit UnseenLibraries(const Prediction& prediction) : prediction_(prediction) {}
+  // `accessing`: locations with loads or stores, of all windows.
+  UnseenLibraries(const Prediction& prediction, const std::unordered_set<uint32_t>& accessing)
+      : prediction_(prediction), accessing_(accessing) {}
 
   bool has(uint32_t event) {
-    const std::string& module = module_of(prediction_.trace.events[event]);
+    const std::string& module = module_of(prediction_.trace.events[event].location);
     return module.find(".so") != std::string::npos && !is_seen(module);
   }
 
  private:
-  const std::string& module_of(const Event& event) {
-    const auto [found, is_new] = modules_.try_emplace(event.location);
-    if (is_new && event.location != Event::kNoLocation && prediction_.names.place) {
+  const std::string& module_of(uint32_t location) {
+    const auto [found, is_new] = modules_.try_emplace(location);
+    if (is_new && location != Event::kNoLocation && prediction_.names.place) {
       found->second =
-          prediction_.names.place(prediction_.trace.symbols.location_text(event.location)).module;
+          prediction_.names.place(prediction_.trace.symbols.location_text(location)).module;
     }
     return found->second;
   }
@@ -131,16 +138,15 @@ class UnseenLibraries {
   bool is_seen(const std::string& module) {
     if (!looked_) {
       looked_ = true;
-      for (const Event& event : prediction_.trace.events) {
-        if (event.kind() == EventKind::kRead || event.kind() == EventKind::kWrite) {
-          seen_.insert(module_of(event));
-        }
+      for (const uint32_t location : accessing_) {
+        seen_.insert(module_of(location));
       }
     }
     return seen_.contains(module);
   }
 
   const Prediction& prediction_;
+  const std::unordered_set<uint32_t>& accessing_;
   std::unordered_map<uint32_t, std::string> modules_;  // by location
   std::set<std::string> seen_;
   bool looked_ = false;
@@ -148,11 +154,11 @@ class UnseenLibraries {
 
 // What a library that is not instrumented looks at before its calls is not recorded: whether others
 // come, whether a lock is there already or is still used.
-void drop_unseen(Prediction* prediction) {
-  UnseenLibraries libraries(*prediction);
+void drop_unseen(const std::unordered_set<uint32_t>& accessing, Prediction* prediction) {
+  UnseenLibraries libraries(*prediction, accessing);
   const auto in_library = [&](uint32_t event) { return libraries.has(event); };
-  const uint64_t lost =
-      std::erase_if(prediction->deadlocks.deadlocks, [&](const predict::Deadlock& one) {
+  const uint64_t lost = prediction->drop_if(
+      &prediction->deadlocks.deadlocks, Dropped::kRefused, [&](const auto& one) {
         return one.kind == predict::DeadlockKind::kLostNotification && !one.looked &&
                in_library(one.requests.front());
       });
@@ -163,13 +169,14 @@ void drop_unseen(Prediction* prediction) {
         "is not recorded");
   }
   const auto is_made = [&](uint32_t event) { return lock_begins(prediction->trace.events[event]); };
-  const uint64_t races = std::erase_if(prediction->races.races, [&](const predict::Race& race) {
-    return (is_made(race.first) || is_made(race.second)) && in_library(race.first) &&
-           in_library(race.second);
-  });
+  const uint64_t races =
+      prediction->drop_if(&prediction->races.races, Dropped::kRefused, [&](const auto& race) {
+        return (is_made(race.first) || is_made(race.second)) && in_library(race.first) &&
+               in_library(race.second);
+      });
   prediction->races.refused += races;
   const auto drop_uses = [&](std::vector<predict::UseAfterEnd>* all) {
-    return std::erase_if(*all, [&](const predict::UseAfterEnd& use) {
+    return prediction->drop_if(all, Dropped::kRefused, [&](const auto& use) {
       return !use.happened && in_library(use.end) && in_library(use.use);
     });
   };
@@ -208,17 +215,18 @@ void note_libraries(const std::vector<capture::Module>& modules, Prediction* pre
 
 // What orders the threads may be missing.
 void keep_nothing(Prediction* prediction, const std::string& why) {
-  const uint64_t found = prediction->races.races.size() + prediction->deadlocks.deadlocks.size() +
-                         prediction->atomicity.violations.size() +
-                         prediction->lifetimes.after_free.size() +
-                         prediction->lifetimes.after_destroy.size();
-  prediction->races.races.clear();
-  prediction->deadlocks.deadlocks.clear();
-  prediction->atomicity.violations.clear();
-  prediction->lifetimes.after_free.clear();
-  prediction->lifetimes.after_destroy.clear();
+  const auto drop = [&](auto* all) {
+    return prediction->drop_if(all, Dropped::kNotCounted, [](const auto&) { return true; });
+  };
+  const uint64_t found = drop(&prediction->races.races) + drop(&prediction->deadlocks.deadlocks) +
+                         drop(&prediction->atomicity.violations) +
+                         drop(&prediction->lifetimes.after_free) +
+                         drop(&prediction->lifetimes.after_destroy);
+  if (prediction->part) {
+    prediction->part->not_counted = why;
+  }
   if (found > 0) {
-    prediction->notes.push_back(fmt::format("{} predictions do not count: {}", found, why));
+    prediction->notes.push_back(not_counted_note(found, why));
   }
 }
 
@@ -246,7 +254,7 @@ constexpr WorkBudget kMemory{UINT64_MAX, 0, uint64_t{512} << 20, 1024};
 
 // Deadlocks first: they are few. Races last: they are many.
 void judge(const Trace& trace, uint32_t carried, const predict::KnownValues& values,
-           WindowFindings::Asked* places, Prediction* prediction) {
+           AskedOfKinds* places, Prediction* prediction) {
   const PredictOptions& asked = prediction->asked;
   WorkBounds bounds = asked.bounds;
   bounds.max_bytes = std::min(bounds.max_bytes, kMemory.of(trace.events.size()).max_bytes);
@@ -308,9 +316,9 @@ void judge(const Trace& trace, uint32_t carried, const predict::KnownValues& val
 }
 
 // `last`: no events come after the window. Where there are, a unit that is open may be about to be
-// cancelled.
-void judge_window(WindowReader& reader, EventSource& source, bool last,
-                  WindowFindings::Asked* places, Prediction* part) {
+// cancelled. What is not chosen is not asked about, and leaves the next window as if it had been.
+void judge_window(WindowReader& reader, EventSource& source, bool last, bool chosen,
+                  AskedOfKinds* places, Prediction* part) {
   Trace& window = reader.window();
   resolve_cancelled_units(window, !last || source.may_cancel());
   const auto renamed = predict::unite_rapid_threads(window, source.symbols().threads);
@@ -318,7 +326,9 @@ void judge_window(WindowReader& reader, EventSource& source, bool last,
   if (!source.knows_atomics()) {
     predict::take_exchanged_for_atomic(window.events);
   }
-  judge(window, reader.carried(), reader.values(), places, part);
+  if (chosen) {
+    judge(window, reader.carried(), reader.values(), places, part);
+  }
   if (last) {
     return;
   }
@@ -360,6 +370,7 @@ bool stopped(const Prediction& part) {
 // Looks at one window after another. An input that is one window keeps its events.
 Result<void> predict_windows(WindowReader& reader, EventSource& source, Prediction* prediction) {
   WindowFindings findings;
+  const PredictOptions& asked = prediction->asked;
   try {
     for (bool more = true; more;) {
       auto filled = fill(reader, prediction);
@@ -367,15 +378,17 @@ Result<void> predict_windows(WindowReader& reader, EventSource& source, Predicti
         return tl::unexpected<Error>(std::move(filled.error()));
       }
       more = *filled;
+      const bool chosen = !asked.part || asked.part->has(prediction->windows);
       if (!more && prediction->windows == 0) {
-        judge_window(reader, source, reader.at_end(), nullptr, prediction);
+        judge_window(reader, source, reader.at_end(), chosen, nullptr, prediction);
         break;
       }
+      findings.begin_window(prediction->windows);
       ++prediction->windows;
       Prediction part;
-      part.asked = prediction->asked;
+      part.asked = asked;
       part.asked.race.max_witness_events = 0;
-      judge_window(reader, source, reader.at_end(), &findings.asked(), &part);
+      judge_window(reader, source, reader.at_end(), chosen, &findings.asked(), &part);
       more = more && !stopped(part);
       findings.add(std::move(part), reader);
       if (more) {
@@ -387,6 +400,9 @@ Result<void> predict_windows(WindowReader& reader, EventSource& source, Predicti
   }
   prediction->events = reader.read();
   if (prediction->windows > 0) {
+    if (asked.part) {
+      prediction->part.emplace();
+    }
     findings.finish(reader.all(), source.knows_atomics(), prediction);
     return {};
   }
@@ -458,7 +474,7 @@ Result<Prediction> predict_source(EventSource& source, const PredictOptions& opt
   } else if (source.damage() != Damage::kNone) {
     keep_nothing(&prediction, "a lock or a hand-over may be missing that orders them");
   }
-  drop_unseen(&prediction);
+  drop_unseen(reader.accessing(), &prediction);
   add_notes(&prediction);
   note_libraries(source.modules(), &prediction);
   return prediction;

@@ -6,6 +6,7 @@
 //             after another, each of which begins with the last quarter of the one before. What
 //             happened before a window is fixed in its witnesses (offline/predict/window_start.h);
 //             a finding is reported once; what needs events of two windows is not found.
+// Parts       The windows may be shared out: each part reads the whole input, and merge_parts.h puts the answers together.
 // Clean       Nothing is predicted with certainty only where the input lacks nothing and no bound
 //             was met: otherwise it is inconclusive.
 // Errors      As EventSource. A stop or a bound that is met while reading is reported as such.
@@ -23,11 +24,13 @@
 #include "monitor/findings/finding_filter.h"
 #include "monitor/findings/last_waits.h"
 #include "monitor/findings/text_shape.h"
+#include "monitor/predict/prediction_part.h"
 #include "offline/predict/atomicity.h"
 #include "offline/predict/deadlocks.h"
 #include "offline/predict/lifetimes.h"
 #include "offline/predict/races.h"
 #include "tso/model/trace.h"
+#include "tso/support/part_choice.h"
 #include "tso/support/result.h"
 
 namespace tsomon {
@@ -46,7 +49,8 @@ struct PredictOptions {
   uint64_t max_events = UINT64_MAX;  // what comes after that many is not looked at
   // Longer inputs are looked at in windows of so many events. At most predict::kMaxEvents.
   uint64_t window_events = predict::kMaxEvents;
-  WorkBounds bounds;  // of all kinds together, for each window; reading has none
+  std::optional<PartChoice> part;  // only these windows are looked at
+  WorkBounds bounds;               // of all kinds together, for each window; reading has none
   const StopFlag* stop = nullptr;
   FileSearch files;  // of what is recorded
 };
@@ -76,6 +80,11 @@ struct Prediction {
   std::vector<std::string> warnings;
   std::vector<Shortfall> shortfalls;  // why finding nothing means nothing
   ReportNames names;
+  std::optional<PredictionPart> part;  // of several windows, where not all were to be looked at
+
+  // Forgets what is not reported. How many.
+  template <typename Found, typename Condition>
+  uint64_t drop_if(std::vector<Found>* found, Dropped why, const Condition& condition);
 
   bool complete() const {
     return shortfalls.empty() && trace.complete && !trace.sampled && !ended && !late_releases &&
@@ -91,6 +100,22 @@ struct Prediction {
   uint64_t overlap() const { return asked.window_events / 4; }
   uint64_t line(uint32_t event) const { return lines.empty() ? event : lines[event]; }
 };
+
+inline AskedKind kind_of(const predict::Race&) { return AskedKind::kRaces; }
+inline AskedKind kind_of(const predict::Deadlock&) { return AskedKind::kDeadlocks; }
+inline AskedKind kind_of(const predict::AtomicityViolation&) { return AskedKind::kAtomicity; }
+inline AskedKind kind_of(const predict::UseAfterEnd&) { return AskedKind::kLifetimes; }
+
+template <typename Found, typename Condition>
+uint64_t Prediction::drop_if(std::vector<Found>* found, Dropped why, const Condition& condition) {
+  return std::erase_if(*found, [&](Found& one) {
+    const bool dropped = condition(one);
+    if (dropped && part) {
+      part->dropped.push_back({kind_of(one), one.in, why});
+    }
+    return dropped;
+  });
+}
 
 // `path` "-" is standard input.
 Result<Prediction> predict_input(const std::string& path, InputFormat format,

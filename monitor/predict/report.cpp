@@ -250,14 +250,71 @@ void for_each_shown(const Prediction& prediction, const std::vector<Found>& all,
   });
 }
 
-// The entry as it is, and whether it is hidden.
+// The events that decide the place of a finding in its list.
+std::vector<uint32_t> order_of(const predict::Race& race) { return {race.first, race.second}; }
+std::vector<uint32_t> order_of(const predict::Deadlock& deadlock) { return deadlock.requests; }
+std::vector<uint32_t> order_of(const predict::AtomicityViolation& violation) {
+  return {violation.first, violation.last, violation.to, violation.from};
+}
+std::vector<uint32_t> order_of(const predict::UseAfterEnd& use) { return {use.end, use.use}; }
+
+nlohmann::ordered_json places_json(const predict::FoundPlaces& in) {
+  nlohmann::ordered_json object = {{"window", in.window}, {"places", in.places}};
+  if (!in.mirror.empty()) {
+    object["mirror"] = in.mirror;
+  }
+  return object;
+}
+
+// The entry, whether it is hidden, and of a part what merging parts needs.
 template <typename Found>
 nlohmann::ordered_json marked(const Prediction& prediction, const Found& found,
                               nlohmann::ordered_json entry, Listing* listing) {
   if (listing->hidden.asked()) {
     listing->hidden.mark(found_places(prediction, found), &entry);
   }
+  if (prediction.part) {
+    auto& in = entry["in"] = places_json(found.in);
+    auto order = nlohmann::ordered_json::array();
+    for (const uint32_t event : order_of(found)) {
+      order.push_back(prediction.part->numbers[event]);
+    }
+    in["order"] = std::move(order);
+  }
   return entry;
+}
+
+// Of a part: what was asked about, as [window, place...], and what was dropped.
+nlohmann::ordered_json part_json(const Prediction& prediction) {
+  nlohmann::ordered_json object = {{"number", prediction.asked.part->number},
+                                   {"of", prediction.asked.part->of}};
+  if (!prediction.part) {
+    return object;
+  }
+  auto& asked = object["asked"] = nlohmann::ordered_json::object();
+  for (const AskedKind kind : kAskedKinds) {
+    auto list = nlohmann::ordered_json::array();
+    for (const auto& [places, window] : prediction.part->asked.of(kind).all()) {
+      auto entry = nlohmann::ordered_json::array();
+      entry.push_back(window == predict::AskedPlaces::kNever ? nlohmann::ordered_json(nullptr)
+                                                             : nlohmann::ordered_json(window));
+      for (const uint64_t place : places) {
+        entry.push_back(place);
+      }
+      list.push_back(std::move(entry));
+    }
+    asked[name_of(kind)] = std::move(list);
+  }
+  auto dropped = nlohmann::ordered_json::array();
+  for (const DroppedFinding& one : prediction.part->dropped) {
+    dropped.push_back(
+        {{"kind", name_of(one.kind)}, {"why", name_of(one.why)}, {"in", places_json(one.in)}});
+  }
+  object["dropped"] = std::move(dropped);
+  if (!prediction.part->not_counted.empty()) {
+    object["not_counted"] = prediction.part->not_counted;
+  }
+  return object;
 }
 
 std::string left_out_note(uint64_t left_out) {
@@ -483,6 +540,9 @@ ListedJson prediction_json(const std::string& file, const Prediction& prediction
   }
   if (!notes.empty()) {
     object["notes"] = std::move(notes);
+  }
+  if (prediction.asked.part) {
+    object["part"] = part_json(prediction);
   }
   return {std::move(object),
           {{"races", std::move(race_list)},

@@ -73,7 +73,25 @@ uint32_t WindowFindings::keep(uint64_t number, const Event& event, uint64_t line
   return at->second;
 }
 
+void WindowFindings::begin_window(uint64_t number) {
+  window_ = number;
+  for (const AskedKind kind : kAskedKinds) {
+    asked_.of(kind).begin_window(number);
+  }
+}
+
 void WindowFindings::add(Prediction part, const WindowReader& reader) {
+  const auto only_new = [&](auto* findings, const predict::AskedPlaces& asked) {
+    for (auto& one : *findings) {
+      one.in.window = window_;
+    }
+    std::erase_if(*findings, [&](const auto& one) { return asked.found_before(one.in); });
+  };
+  only_new(&part.races.races, asked_.races);
+  only_new(&part.deadlocks.deadlocks, asked_.deadlocks);
+  only_new(&part.atomicity.violations, asked_.violations);
+  only_new(&part.lifetimes.after_free, asked_.lifetimes);
+  only_new(&part.lifetimes.after_destroy, asked_.lifetimes);
   const auto change = [&](uint32_t event) {
     return keep(reader.number(event), reader.window().events[event], reader.line(event));
   };
@@ -96,8 +114,7 @@ void WindowFindings::add(Prediction part, const WindowReader& reader) {
     }
   };
   each_event(&part, change, brief);
-  const auto end = reader.number(static_cast<uint32_t>(reader.window().events.size()));
-  ends_.resize(ends_.size() + part.deadlocks.deadlocks.size(), end);
+  ends_[window_] = reader.number(static_cast<uint32_t>(reader.window().events.size()));
   append(&found_.races.races, std::move(part.races.races));
   append(&found_.deadlocks.deadlocks, std::move(part.deadlocks.deadlocks));
   append(&found_.atomicity.violations, std::move(part.atomicity.violations));
@@ -118,26 +135,22 @@ void WindowFindings::finish(const predict::OutsideEvents& all, bool knows_atomic
                             Prediction* whole) {
   const std::vector<Event>& events = found_.trace.events;
   auto& races = found_.races.races;
-  const uint64_t exchanged = std::erase_if(races, [&](const predict::Race& race) {
+  const uint64_t exchanged = whole->drop_if(&races, Dropped::kExchanged, [&](const auto& race) {
     return !knows_atomics && all.exchanged(events[race.first], events[race.second]);
   });
   auto& deadlocks = found_.deadlocks.deadlocks;
-  std::vector<predict::Deadlock> kept;
-  for (size_t i = 0; i < deadlocks.size(); ++i) {
-    const bool lost = deadlocks[i].kind == predict::DeadlockKind::kLostNotification;
-    if (!lost || !all.notified(events[deadlocks[i].requests.front()], ends_[i])) {
-      kept.push_back(std::move(deadlocks[i]));
-    }
-  }
+  const uint64_t notified = whole->drop_if(&deadlocks, Dropped::kRefused, [&](const auto& one) {
+    return one.kind == predict::DeadlockKind::kLostNotification &&
+           all.notified(events[one.requests.front()], ends_[one.in.window]);
+  });
   found_.races.candidates = asked_.races.size() - exchanged;
   found_.races.refused = asked_.races.refused();
   found_.deadlocks.candidates = asked_.deadlocks.size();
-  found_.deadlocks.refused = asked_.deadlocks.refused() + (deadlocks.size() - kept.size());
+  found_.deadlocks.refused = asked_.deadlocks.refused() + notified;
   found_.atomicity.candidates = asked_.violations.size();
   found_.atomicity.refused = asked_.violations.refused();
   found_.lifetimes.candidates = asked_.lifetimes.size();
   found_.lifetimes.refused = asked_.lifetimes.refused();
-  deadlocks = std::move(kept);
 
   // Their order is that of the run again.
   std::vector<uint32_t> order(numbers_.size());
@@ -149,6 +162,9 @@ void WindowFindings::finish(const predict::OutsideEvents& all, bool knows_atomic
     place[order[i]] = i;
     whole->trace.events.push_back(events[order[i]]);
     whole->lines.push_back(found_.lines[order[i]]);
+    if (whole->part) {
+      whole->part->numbers.push_back(numbers_[order[i]]);
+    }
   }
   const auto change = [&](uint32_t event) { return place[event]; };
   each_event(&found_, change,
@@ -182,6 +198,9 @@ void WindowFindings::finish(const predict::OutsideEvents& all, bool knows_atomic
   whole->ended = whole->ended ? whole->ended : found_.ended;
   whole->branches = found_.branches;
   whole->work = found_.work;
+  if (whole->part) {
+    whole->part->asked = std::move(asked_);
+  }
 }
 
 }  // namespace tsomon

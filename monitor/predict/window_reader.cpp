@@ -25,7 +25,8 @@ WindowReader::WindowReader(EventSource& source, bool values)
         }
       }),
       places_([this](uint32_t location) { return source_.place_text(location, Symbols::kWithin); },
-              [this](uint32_t location) { return source_.without_place(location); }) {
+              [this](uint32_t location) { return source_.without_place(location); },
+              [this](uint32_t location) { return source_.waits(location); }) {
   idle_.compare_places([this](uint32_t a, uint32_t b) { return places_.same(a, b); },
                        [this](uint32_t a, uint32_t b) { return places_.same_line(a, b); });
 }
@@ -56,10 +57,16 @@ Result<void> WindowReader::next_block() {
   for (size_t i = 0; i < block_.events.size(); ++i) {
     Event& event = block_.events[i];
     const uint64_t line_of = lines.empty() ? events_ + i : lines[i];
-    if (asked_values_ && (places_.is_library_own(event) || idle_.add(block_, event, line_of))) {
+    const bool may_fail =
+        asked_values_ && (places_.is_library_own(event) || idle_.add(block_, event, line_of));
+    if (may_fail && !is(event, kinds::kLocks)) {  // locks are no accesses that a unit is torn by
       failed_.insert(line_of);
     }
+    const bool waits = asked_values_ && places_.waits(event);
     places_.forget(event);
+    if (waits) {
+      values_.waiting.insert(event.location);
+    }
   }
   waits_.add(block_, events_, source_.origin().lines);
   if (stop_asked()) {
@@ -156,6 +163,9 @@ void WindowReader::put(const predict::ValueOrder::Item& item) {
     event.span_or_extra = predict::written_tag(*item.written);
   }
   all_.look(event, number);
+  if (is(event, kAccesses)) {
+    accessing_.insert(event.location);
+  }
   window_.events.push_back(event);
   if (asked_values_) {
     values_.words.emplace_back(item.read, item.written);

@@ -32,6 +32,8 @@ namespace tsomon {
 
 class WindowReader {
  public:
+  static constexpr uint32_t kAccesses = kind_mask(EventKind::kRead) | kind_mask(EventKind::kWrite);
+
   // `values`: values() is asked for.
   WindowReader(EventSource& source, bool values);
 
@@ -64,6 +66,8 @@ class WindowReader {
   const predict::OutsideEvents& all() const { return all_; }
   // Of what was read.
   const LastWaits& waits() const { return waits_; }
+  // Likewise: locations that have an access.
+  const std::unordered_set<uint32_t>& accessing() const { return accessing_; }
   // Time stamps order nothing from that line on: it was not read.
   const std::optional<uint64_t>& unplaced() const { return unplaced_; }
 
@@ -88,6 +92,7 @@ class WindowReader {
   predict::WindowStart start_;
   predict::OutsideEvents all_;
   LastWaits waits_;
+  std::unordered_set<uint32_t> accessing_;
   const bool asked_values_;
   IdleIterations idle_;
   std::unordered_set<uint64_t> failed_;  // attempts, by line, and those that are not decided

@@ -75,10 +75,10 @@ void wake_takers() { futex_wake(&returned); }
 
 uint32_t chunks_given() { return given.load(std::memory_order_seq_cst); }
 
-void wait_for_chunks(uint32_t seen, long milliseconds) {
+void wait_for_chunks(uint32_t seen, long microseconds) {
   writer_sleeps.store(true, std::memory_order_seq_cst);
   if (given.load(std::memory_order_seq_cst) == seen) {
-    futex_wait(&given, seen, milliseconds);
+    futex_wait(&given, seen, microseconds);
   }
   writer_sleeps.store(false, std::memory_order_seq_cst);
 }
@@ -119,7 +119,7 @@ Chunk* take_empty_chunk(Thread* thread) {
     chunk = thread->emptied.exchange(nullptr, std::memory_order_acq_rel);
     const bool found = chunk != nullptr || queues->empty.try_dequeue(chunk);
     const bool in_vain =
-        !found && !futex_wait(&returned, seen, 100) && waits_in_vain(thread, ++slices);
+        !found && !futex_wait(&returned, seen, 100'000) && waits_in_vain(thread, ++slices);
     takers_wait.fetch_sub(1, std::memory_order_seq_cst);
     if (found) {
       break;

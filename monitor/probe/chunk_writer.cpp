@@ -265,7 +265,7 @@ void* writer_thread(void*) {
     for (const long other : {clock, live ? static_cast<long>(options.live) : -1}) {
       wait = other >= 0 && (wait < 0 || other < wait) ? other : wait;
     }
-    wait_for_chunks(seen, wait);
+    wait_for_chunks(seen, wait < 0 ? wait : wait * 1000);
   }
   return nullptr;
 }
@@ -274,7 +274,7 @@ void* writer_thread(void*) {
 
 void wait_until_finished() {
   while (state.load(std::memory_order_seq_cst) == 1) {
-    if (!futex_wait(&state, 1, 100) && writer_is_gone()) {
+    if (!futex_wait(&state, 1, 100'000) && writer_is_gone()) {
       return;
     }
   }
@@ -346,11 +346,11 @@ int open_slice(int descriptor) {
 
 void take_chunks() { state.store(0, std::memory_order_seq_cst); }
 
-bool write_slice(long milliseconds) {
+bool write_slice(long microseconds) {
   const uint32_t seen = chunks_given();
   drain(true, false);
   if (!finishing()) {
-    wait_for_chunks(seen, milliseconds);
+    wait_for_chunks(seen, microseconds);
   }
   drain(true, false);
   return !finishing();
@@ -389,7 +389,7 @@ bool start_writer() {
     return false;
   }
   while (placed.load(std::memory_order_seq_cst) == 0) {
-    if (!futex_wait(&placed, 0, 100) && real_pthread_tryjoin_np(writer, nullptr) == 0) {
+    if (!futex_wait(&placed, 0, 100'000) && real_pthread_tryjoin_np(writer, nullptr) == 0) {
       warn(
           "the thread that writes the capture was ended at its start: is there a filter of system "
           "calls (seccomp)?");
@@ -488,7 +488,7 @@ void finish() {
       const int most = options.live != 0 ? 6000 : 100;
       int stopped = 0;
       for (int tries = 0; tries < most && state.load(std::memory_order_seq_cst) != 2; ++tries) {
-        if (!futex_wait(&state, 1, 100)) {
+        if (!futex_wait(&state, 1, 100'000)) {
           stopped = reader_is_stopped() ? stopped + 1 : 0;
           if (stopped >= kMostStopped || writer_is_gone()) {
             break;

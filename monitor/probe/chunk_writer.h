@@ -16,8 +16,8 @@ void prepare_chunk_writer();
 int open_slice(int descriptor);
 // Chunks may change hands from now on: once nobody takes part in the slice before.
 void take_chunks();
-// Writes what comes within so many milliseconds; false: finish() was called.
-bool write_slice(long milliseconds);
+// Writes what comes within so many microseconds; false: finish() was called.
+bool write_slice(long microseconds);
 // Of records that threads have handed over since; after finish_slice() all.
 uint64_t slice_bytes();
 // Writes the rest and the trailer. 0, or an errno value: the first failure.

@@ -11,6 +11,8 @@ constexpr uint64_t kSharpest = 256;
 
 }  // namespace
 
+uint32_t chunk_room = kMostRoom;
+
 Context* new_context() { return static_cast<Context*>(take_memory(sizeof(Context))); }
 
 bool open_chunk(Thread* thread, Context* context) {
@@ -33,7 +35,7 @@ bool open_chunk(Thread* thread, Context* context) {
   context->encoder.pc_only = options.stamp_every != 0 && options.stamp_every < kSharpest;
   // A hook records what is cached without a look at its address: not where there is a choice.
   context->encoder.filter_mask = options.only_sets ? capture::kFilterMask : 0;
-  capture::start_chunk(context->encoder, chunk->tokens, Chunk::kTokens - capture::kMaxToken);
+  capture::start_chunk(context->encoder, chunk->tokens, chunk_room);
   return true;
 }
 
@@ -61,6 +63,7 @@ bool next_chunk() {
   Context* const context = thread->context;
   if (context->chunk != nullptr) {
     close_chunk(thread, context);
+    filled(thread->bytes);
   }
   if (!open_chunk(thread, context)) {
     local.context = &inactive;
@@ -100,11 +103,12 @@ Context* writable_slow() {
   if (TSOMON_LIKELY(local.thread == nullptr)) {
     return controlled && join_slice() ? local.context : nullptr;  // else not recording, or not yet
   }
-  if (Context* const context = local.context; context->repeats.word != 0) {
-    record_held(*context);
-    if (capture::has_room(context->encoder, kMostTokens)) {
-      return context;
-    }
+  record_waiting();
+  if (local.context->repeats.word != 0) {
+    record_held(*local.context);
+  }
+  if (capture::has_room(local.context->encoder, kMostTokens)) {
+    return local.context;
   }
   if (TSOMON_UNLIKELY(ended_early)) {
     return nullptr;  // and no system call is made
@@ -122,6 +126,7 @@ Context* writable_slow() {
     if (!finishing()) {
       count_lost();
     }
+    filled(UINT64_MAX);  // there is no room for more
     return nullptr;
   }
   return local.context;

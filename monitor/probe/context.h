@@ -63,8 +63,19 @@ struct Context {
   Repeats repeats;         // loads at the end of it
   bool load_follows[256];  // whether an atomic load came next the last time (done_locked)
 };
+// Of tokens, in chunks: less than a chunk has in slices of few bytes, so that these end in time.
+inline constexpr uint32_t kMostRoom = Chunk::kTokens - capture::kMaxToken;
+inline constexpr uint32_t kLeastRoom = 8192;
+extern uint32_t chunk_room;
 inline constexpr uint32_t kNowhere = ~0U;
 extern Context inactive;  // does not record
+
+// The beginning of a unit that is recorded with what comes first in it, if anything comes (slices.h).
+struct WaitingUnit {
+  uint32_t label;
+  uint64_t pc;
+};
+inline constexpr uint32_t kMostWaiting = 4;
 
 // Initial-exec by construction: the runtime is linked into the executable.
 struct Local {
@@ -80,6 +91,9 @@ struct Local {
   Thread* own = nullptr;   // that the kernel runs, while `thread` is a fiber
   bool off = false;        // a thread of the runtime, which has no `thread`, or one that has ended
   HandlerPlace handler{};  // slices.h: of the outermost one that runs; address 0: none
+  uint32_t waiting =
+      0;  // slices.h: open units of which nothing was recorded; `context` is `inactive`
+  WaitingUnit waits[kMostWaiting] = {};
 };
 extern __thread Local local;
 

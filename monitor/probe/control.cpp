@@ -34,8 +34,8 @@ namespace {
 
 constexpr int kIdle = 1000;                // milliseconds between looks while nobody asks
 constexpr int kPatience = 500;             // ... for a request
-constexpr int64_t kStep = 10;              // ... between looks while a slice is recorded
-constexpr int64_t kArmedStep = 1;          // ... while one is to begin
+constexpr int64_t kStep = 10'000;          // microseconds between looks while a slice is recorded
+constexpr int64_t kArmedStep = 1000;       // ... while one is to begin
 constexpr int64_t kMostGrace = 1'000'000;  // microseconds for open units to end
 constexpr int64_t kLeastGrace = 20'000;
 constexpr int64_t kLongest = int64_t{3600} * 1'000'000;
@@ -51,12 +51,6 @@ bool prepared = false;
 bool forked = false;
 sockaddr_un address{};
 socklen_t address_size = 0;
-
-int64_t microseconds() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<int64_t>(time.tv_sec) * 1'000'000 + time.tv_nsec / 1000;
-}
 
 long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
   return kernel::call(number, a, b, c, d);
@@ -202,7 +196,8 @@ void record_slice(int client, const Request& request, int file) {
   if (request.first) {
     arm_slice();
   }
-  begin_slice();
+  begin_slice(request.functions.kind != TwinChoice::kAll && !request.first,
+              static_cast<uint64_t>(request.most_bytes));
   bool watched = watch_twins(request.functions);
   const auto asked_for = [&] { return watched && !ends.load() && !hung_up(client); };
   if (watched && request.first) {
@@ -214,25 +209,25 @@ void record_slice(int client, const Request& request, int file) {
     close_slice();  // nobody joins because it is not armed any more
   }
   watched = (!request.first || disarm_slice(somebody_takes_part())) && watched;
-  const int64_t begin = microseconds();
+  const int64_t begin = now();
   if (watched) {
     say(client, "begun");
   }
   const auto goes_on = [&](int64_t until) {
-    const int64_t left = until - microseconds();
-    return left > 0 && asked_for() && write_slice(left < kStep * 1000 ? left / 1000 + 1 : kStep);
+    const int64_t left = until - now();
+    return left > 0 && asked_for() && write_slice(left < kStep ? left : kStep);
   };
   const auto has_room = [&] {
-    return request.most_bytes == 0 || slice_bytes() < static_cast<uint64_t>(request.most_bytes);
+    return request.most_bytes == 0 ||
+           (slice_bytes() < static_cast<uint64_t>(request.most_bytes) && !slice_is_closed());
   };
   while (has_room() && goes_on(begin + request.time)) {
   }
-  const int64_t watched_for = microseconds() - begin;
-  close_slice();
+  const int64_t watched_for = std::max<int64_t>(close_slice() - begin, 0);
   const int64_t grace = request.time < kLeastGrace  ? kLeastGrace
                         : request.time < kMostGrace ? request.time
                                                     : kMostGrace;
-  for (const int64_t closed = microseconds(); units_are_open() && goes_on(closed + grace);) {
+  for (const int64_t closed = now(); units_are_open() && goes_on(closed + grace);) {
   }
   const int error = finish_slice();
   const SliceThreads threads = end_slice();

@@ -14,9 +14,9 @@
 namespace tsomon::probe {
 
 // While the word has that value, or until somebody wakes, a signal comes, or the time is over; then false. Below 0: any time.
-inline bool futex_wait(std::atomic<uint32_t>* word, uint32_t value, long milliseconds) {
-  timespec time{milliseconds / 1000, (milliseconds % 1000) * 1000000};
-  return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, milliseconds < 0 ? nullptr : &time,
+inline bool futex_wait(std::atomic<uint32_t>* word, uint32_t value, long microseconds) {
+  timespec time{microseconds / 1'000'000, (microseconds % 1'000'000) * 1000};
+  return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, microseconds < 0 ? nullptr : &time,
                  nullptr, 0) == 0 ||
          errno != ETIMEDOUT;
 }

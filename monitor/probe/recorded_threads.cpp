@@ -259,6 +259,7 @@ void switch_thread(Thread* to) {
     return;
   }
   const uint64_t mask = block_signals();
+  record_waiting();
   if (local.context->repeats.word != 0) {
     record_held(*local.context);
   }
@@ -280,6 +281,7 @@ void end_fiber(Thread* fiber) {
     return;
   }
   const uint64_t mask = block_signals();
+  record_waiting();
   const Local before = local;
   become(fiber);
   leave_calls();
@@ -465,6 +467,7 @@ void enter_handler(HandlerFrame* frame, const void* interrupted) {
   if (thread == nullptr || thread->context == nullptr) {
     return;
   }
+  record_waiting();
   const ChunkSwitch change(thread);
   if (!change.allowed()) {
     return;

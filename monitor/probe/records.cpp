@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "monitor/probe/record_stamps.h"
+#include "monitor/probe/slices.h"
 
 namespace tsomon::probe {
 
@@ -142,6 +143,9 @@ void put_stamp_now() {
 }
 
 void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
+  if (TSOMON_UNLIKELY(choosy || local.waiting != 0) && wait_with_boundary(type, address, pc)) {
+    return;
+  }
   if (type == RecordType::kUnitBegin) {
     ++local.units;
   } else if (local.units != 0) {
@@ -151,6 +155,10 @@ void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
   if (local.thread == nullptr && type != RecordType::kUnitBegin) {
     return;
   }
+  put_boundary_now(type, address, pc);
+}
+
+void put_boundary_now(RecordType type, uint64_t address, uint64_t pc) {
   Context* const context = writable();
   if (context == nullptr) {
     return;

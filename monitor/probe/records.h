@@ -179,6 +179,8 @@ void drain_before_sleeping(uint64_t pc, bool for_a_while = false);
 // beginning, when no plain access came next the last time (a lock is taken next): should one come
 // all the same, it looks itself.
 void put_boundary(RecordType type, uint64_t address, uint64_t pc);
+// What it records, of a thread that does.
+void put_boundary_now(RecordType type, uint64_t address, uint64_t pc);
 // The same for the beginning of a unit that end_unit() ends: which one that is, never 0.
 uint32_t begin_unit(uint32_t label, uint64_t pc);
 bool may_cancel_units();  // this program

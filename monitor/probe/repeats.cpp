@@ -123,7 +123,7 @@ void record_held(Context& context) {
     barrier();
     repeats.word = 0;
     barrier();
-    encoder.capacity = Chunk::kTokens - capture::kMaxToken;
+    encoder.capacity = chunk_room;
     if (TSOMON_UNLIKELY(controlled)) {
       std::atomic_thread_fence(std::memory_order_seq_cst);
       if (finishing()) {

@@ -1,7 +1,9 @@
 #include "monitor/probe/slices.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <ctime>
 
 #include <ucontext.h>
 
@@ -17,11 +19,14 @@ namespace tsomon::probe {
 bool controlled = false;
 std::atomic<uint32_t> slice{0};
 bool quick_units = false;
+bool choosy = false;
 
 namespace {
 
 std::atomic<bool> joining{false};
 std::atomic<bool> closing{false};
+std::atomic<int64_t> closed{0};  // when; 0: not yet
+uint64_t most_filled = 0;        // bytes; 0: any
 std::atomic<bool> begun{false};  // by the first thread that joined
 
 // Of a slice that begins with the first thread that joins: who switches to all functions.
@@ -105,7 +110,23 @@ void for_all_that_take_part(Each each) {
 
 uint32_t open_units(const Thread* thread) {
   const auto* const state = const_cast<const volatile Local*>(thread->state);
-  return state != nullptr && state->thread == thread ? state->units : 0;
+  if (state == nullptr || state->thread != thread) {
+    return 0;
+  }
+  const uint32_t units = state->units;
+  return units - std::min(units, uint32_t{state->waiting});  // nothing of these was recorded
+}
+
+// Where the thread records, outside handlers.
+bool may_wait(const Thread* thread) {
+  return takes_part(thread) && !finishing() && !thread->muted && local.context == thread->context &&
+         local.context->outer == nullptr;
+}
+
+// A handler that comes in between finds nowhere to record.
+void go_on_recording() {
+  asm volatile("" : : : "memory");
+  local.context = local.thread->context;
 }
 
 }  // namespace
@@ -149,7 +170,46 @@ bool leave_slice() {
   }
   local.context = &inactive;
   local.thread = nullptr;
+  local.waiting = 0;
   return true;
+}
+
+bool wait_with_boundary(RecordType type, uint64_t label, uint64_t pc) {
+  const uint32_t waiting = local.waiting;
+  const bool begins = type == RecordType::kUnitBegin;
+  if (local.thread == nullptr || local.units != waiting || (!begins && waiting == 0)) {
+    return false;
+  }
+  if (!begins) {
+    --local.units;
+    local.waiting = waiting - 1;
+    if (waiting == 1) {
+      go_on_recording();
+    }
+    return true;
+  }
+  if (!choosy || waiting == kMostWaiting || (waiting == 0 && !may_wait(local.thread)) ||
+      is_in_watched_twin(pc)) {
+    return false;
+  }
+  local.context = &inactive;
+  local.waits[waiting] = {static_cast<uint32_t>(label), pc};
+  asm volatile("" : : : "memory");
+  ++local.units;
+  local.waiting = waiting + 1;
+  return true;
+}
+
+void record_waiting() {
+  const uint32_t waiting = local.waiting;
+  if (waiting == 0 || local.thread == nullptr) {
+    return;
+  }
+  local.waiting = 0;
+  go_on_recording();
+  for (uint32_t i = 0; i < waiting; ++i) {
+    put_boundary_now(RecordType::kUnitBegin, local.waits[i].label, local.waits[i].pc);
+  }
 }
 
 void join_or_leave(uint64_t pc) {
@@ -174,7 +234,7 @@ HandlerPlace enter_signal(const void* interrupted) {
 
 void leave_signal(const HandlerPlace& before) { local.handler = before; }
 
-void begin_slice() {
+void begin_slice(bool chooses, uint64_t most_bytes) {
   forget_ended_threads();
   next_number.store(0, std::memory_order_relaxed);
   forget_thread_names();
@@ -183,7 +243,14 @@ void begin_slice() {
   slice.fetch_add(1, std::memory_order_seq_cst);
   // Not before: a thread that still has its chunk of the last slice would hand it over in this one.
   take_chunks();
-  quick_units = simple_atomics;
+  closed.store(0);
+  most_filled = most_bytes;
+  choosy = chooses;
+  constexpr uint64_t kChunks = 8;  // of all threads, about, that such a slice has
+  chunk_room = most_bytes == 0 ? kMostRoom
+                               : static_cast<uint32_t>(std::clamp<uint64_t>(most_bytes / kChunks,
+                                                                            kLeastRoom, kMostRoom));
+  quick_units = simple_atomics && !chooses;
   recording = true;
   joining.store(true, std::memory_order_seq_cst);
 }
@@ -204,10 +271,29 @@ bool disarm_slice(bool watched) {
 
 bool somebody_takes_part() { return next_number.load(std::memory_order_relaxed) != 0; }
 
-void close_slice() {
+int64_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<int64_t>(time.tv_sec) * 1'000'000 + time.tv_nsec / 1000;
+}
+
+void filled(uint64_t bytes) {
+  if (most_filled != 0 && bytes >= most_filled) {
+    close_slice();
+  }
+}
+
+bool slice_is_closed() { return closed.load(std::memory_order_relaxed) != 0; }
+
+int64_t close_slice() {
+  int64_t when = 0;
+  if (const int64_t this_moment = now(); closed.compare_exchange_strong(when, this_moment)) {
+    when = this_moment;
+  }
   joining.store(false, std::memory_order_seq_cst);
   quick_units = false;
   closing.store(true, std::memory_order_seq_cst);
+  return when;
 }
 
 bool units_are_open() {

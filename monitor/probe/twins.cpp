@@ -131,8 +131,25 @@ struct KnownPlace {
   std::atomic<uint64_t> check{0};
   std::atomic<uint64_t> entry{0};
 };
-constexpr size_t kKnownPlaces = 256;
+constexpr size_t kKnownPlaces = 4096;
+constexpr size_t kWays = 4;  // places that one may be known at
 KnownPlace known_places[kKnownPlaces];
+
+// Where the place is known, or will be.
+KnownPlace& known_place(uint64_t pc, bool* is_known) {
+  KnownPlace* const set = &known_places[(pc ^ (pc >> 12)) % (kKnownPlaces / kWays) * kWays];
+  KnownPlace* free = &set[(pc >> 4) % kWays];
+  for (size_t i = 0; i < kWays; ++i) {
+    const uint64_t check = set[i].check.load(std::memory_order_relaxed);
+    if ((check ^ set[i].entry.load(std::memory_order_relaxed)) == pc) {
+      *is_known = true;
+      return set[i];
+    }
+    free = check == 0 ? &set[i] : free;
+  }
+  *is_known = false;
+  return *free;
+}
 
 void forget_places() {
   for (KnownPlace& place : known_places) {
@@ -174,9 +191,10 @@ bool watch_twins(const TwinChoice& choice) {
 }
 
 bool is_in_watched_twin(uint64_t pc) {
-  KnownPlace& known = known_places[pc % kKnownPlaces];
+  bool is_known = false;
+  KnownPlace& known = known_place(pc, &is_known);
   uint64_t entry = known.entry.load(std::memory_order_relaxed);
-  if ((known.check.load(std::memory_order_relaxed) ^ entry) != pc) {
+  if (!is_known) {
     // The code belongs to the function or twin that begins last in front of it.
     uint64_t nearest = 0;
     const auto offer = [&](uint64_t begin, uint64_t of) {

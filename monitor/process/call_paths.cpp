@@ -7,28 +7,18 @@
 
 namespace tsomon {
 
-CallPaths::CallPaths(const attach::ElfImage& image) : image_(image) {
-  for (const attach::Symbol& symbol : image.symbols()) {
-    // The hooks of the recording runtime are called everywhere and lead nowhere.
-    if (symbol.function && symbol.size != 0 && symbol.name.rfind("__tsan_", 0) != 0) {
-      uint64_t& end = functions_[symbol.address];
-      end = std::max(end, symbol.address + symbol.size);
-    }
-  }
-}
-
+// The hooks of the recording runtime are called everywhere and lead nowhere.
 std::optional<uint64_t> CallPaths::function_at(uint64_t address) const {
-  auto after = functions_.upper_bound(address);
-  if (after == functions_.begin() || address >= (--after)->second) {
-    return std::nullopt;
-  }
-  return after->first;
+  const attach::Symbol* const symbol = attach::symbol_around(image_.functions(), address);
+  return symbol == nullptr || symbol->text().starts_with("__tsan_")
+             ? std::nullopt
+             : std::optional(symbol->address);
 }
 
 const std::vector<CallPaths::Call>& CallPaths::calls_of(uint64_t function) {
   const auto [entry, is_new] = calls_.try_emplace(function);
   std::vector<Call>& calls = entry->second;
-  const uint64_t end = functions_.at(function);
+  const uint64_t end = attach::symbol_around(image_.functions(), function)->range().end;
   if (!is_new || end - function > kMostCode) {
     return calls;
   }
@@ -43,7 +33,7 @@ const std::vector<CallPaths::Call>& CallPaths::calls_of(uint64_t function) {
     const bool jumps = instruction->branch == x86::Branch::kJump ||
                        instruction->branch == x86::Branch::kConditional;
     if ((is_call || (jumps && (instruction->target < function || instruction->target >= end))) &&
-        functions_.count(instruction->target) != 0) {
+        function_at(instruction->target) == instruction->target) {
       calls.push_back({instruction->target, instruction->next()});
     }
   }

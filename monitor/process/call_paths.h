@@ -35,7 +35,7 @@ class CallPaths {
       64 * 1024;  // bytes of one function; larger ones have no calls
 
   // `image` must outlive it.
-  explicit CallPaths(const attach::ElfImage& image);
+  explicit CallPaths(const attach::ElfImage& image) : image_(image) {}
 
   // Valid as long as this is.
   const CallPath& find(uint64_t from, uint64_t to);
@@ -45,14 +45,12 @@ class CallPaths {
     uint64_t function = 0;  // where it begins
     uint64_t returns_to = 0;
   };
-  // Where the function begins that has this address.
+  // Where the function begins that has this address. Not those of the runtime.
   std::optional<uint64_t> function_at(uint64_t address) const;
   const std::vector<Call>& calls_of(uint64_t function);
   CallPath search(uint64_t first, uint64_t last);
 
   const attach::ElfImage& image_;
-  std::map<uint64_t, uint64_t>
-      functions_;  // from their beginning to their end; not those of the runtime
   std::unordered_map<uint64_t, std::vector<Call>> calls_;
   std::map<std::pair<uint64_t, uint64_t>, CallPath> found_;  // by functions
 };

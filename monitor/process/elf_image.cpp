@@ -9,6 +9,7 @@
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <fmt/format.h>
+#include <fnmatch.h>
 #include <gelf.h>
 #include <unistd.h>
 
@@ -213,7 +214,6 @@ void ElfImage::read_sections() {
 
 void ElfImage::read_symbols() {
   const int count = dwfl_module_getsymtab(module_);
-  std::vector<uint64_t> starts;
   for (int i = 1; i < count; ++i) {
     GElf_Sym raw;
     GElf_Addr address = 0;
@@ -226,33 +226,65 @@ void ElfImage::read_symbols() {
         (!function && type != STT_OBJECT)) {
       continue;
     }
-    symbols_.push_back(
-        {name, without_return_type(readable_name(name)), address, raw.st_size, function});
+    std::vector<Symbol>& symbols = function ? functions_ : variables_;
+    if (symbols.empty()) {
+      symbols.reserve(static_cast<size_t>(count - i));
+    }
+    symbols.push_back({name, address, raw.st_size});
   }
-  std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& left, const Symbol& right) {
-    return left.address != right.address ? left.address < right.address : left.name < right.name;
-  });
-  symbols_.erase(std::unique(symbols_.begin(), symbols_.end(),
-                             [](const Symbol& left, const Symbol& right) {
-                               return left.address == right.address && left.name == right.name;
-                             }),
-                 symbols_.end());
-  for (size_t i = 0; i < symbols_.size(); ++i) {
-    if (!symbols_[i].function || symbols_[i].size != 0) {
+  for (std::vector<Symbol>* const symbols : {&functions_, &variables_}) {
+    std::sort(symbols->begin(), symbols->end(), [](const Symbol& left, const Symbol& right) {
+      return left.address != right.address ? left.address < right.address
+                                           : left.text() < right.text();
+    });
+    symbols->erase(std::unique(symbols->begin(), symbols->end(),
+                               [](const Symbol& left, const Symbol& right) {
+                                 return left.address == right.address &&
+                                        left.text() == right.text();
+                               }),
+                   symbols->end());
+    symbols->shrink_to_fit();
+  }
+  uint64_t next = 0;  // where the function behind begins
+  for (size_t i = functions_.size(); i-- > 0;) {
+    Symbol& symbol = functions_[i];
+    if (i + 1 < functions_.size() && functions_[i + 1].address != symbol.address) {
+      next = functions_[i + 1].address;
+    }
+    if (symbol.size != 0) {
       continue;
     }
-    const auto frame = function_around(symbols_[i].address);
-    if (frame && frame->begin == symbols_[i].address) {
-      symbols_[i].size = frame->end - frame->begin;
-      continue;
-    }
-    for (size_t next = i + 1; next < symbols_.size(); ++next) {
-      if (symbols_[next].address != symbols_[i].address) {
-        symbols_[i].size = symbols_[next].address - symbols_[i].address;
-        break;
-      }
+    const auto frame = function_around(symbol.address);
+    if (frame && frame->begin == symbol.address) {
+      symbol.size = frame->end - frame->begin;
+    } else if (next != 0) {
+      symbol.size = next - symbol.address;
     }
   }
+}
+
+std::string Symbol::readable() const { return without_return_type(readable_name(name)); }
+
+bool Symbol::matches(const std::string& pattern) const {
+  return ::fnmatch(pattern.c_str(), name, 0) == 0 ||
+         ::fnmatch(pattern.c_str(), readable().c_str(), 0) == 0;
+}
+
+const Symbol* symbol_around(const std::vector<Symbol>& symbols, uint64_t address) {
+  auto at = std::upper_bound(
+      symbols.begin(), symbols.end(), address,
+      [](uint64_t wanted, const Symbol& symbol) { return wanted < symbol.address; });
+  const Symbol* found = nullptr;
+  while (at != symbols.begin()) {
+    --at;
+    if (found != nullptr && at->address != found->address) {
+      break;
+    }
+    if (at->size != 0) {
+      found = &*at;
+    }
+  }
+  return found != nullptr && found->range().contains(address) ? found : nullptr;
 }
 
 std::optional<uint64_t> ElfImage::offset_of(uint64_t address) const {

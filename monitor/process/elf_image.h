@@ -6,6 +6,7 @@
 //             which is what uprobes are set by.
 // Frames      function_around() reads the unwinding table (.eh_frame), which stripped files keep.
 // Markers     USDT notes (.note.stapsdt), as <sys/sdt.h> writes them.
+// Memory      24 bytes a symbol and 16 a function with an unwinding table; the file is mapped.
 // Misses      Functions whose code is not in one piece, but for GCC's NAME.cold part. Unwinding
 //             tables that are not PC-relative with 32 bits (no compiler for x86-64 writes them).
 // Errors      kMalformed: not an ELF file that elfutils can read.
@@ -16,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "monitor/process/debug_session.h"
@@ -29,13 +31,20 @@ struct Range {
   bool contains(uint64_t address) const { return begin <= address && address < end; }
 };
 
+// There are a million in a large file: nothing here is a copy of what the file has.
 struct Symbol {
-  std::string name;      // as the linker knows it
-  std::string readable;  // demangled, without parameters and type
+  const char* name = "";  // as the linker knows it; lasts as long as the image
   uint64_t address = 0;
-  uint64_t size = 0;  // of a function without one: up to the next symbol
-  bool function = false;
+  uint64_t size = 0;  // of a function without one: up to the next one
+
+  std::string_view text() const { return name; }
+  std::string readable() const;                    // demangled, without parameters and type
+  bool matches(const std::string& pattern) const;  // one of the shell, and either name
+  Range range() const { return {address, address + size}; }
 };
+
+// Of symbols by address the one whose bytes have this one, and that begins last: of aliases the first by name; null.
+const Symbol* symbol_around(const std::vector<Symbol>& symbols, uint64_t address);
 
 struct Marker {
   std::string provider;
@@ -52,7 +61,9 @@ class ElfImage {
   ElfImage(const ElfImage&) = delete;
   ElfImage& operator=(const ElfImage&) = delete;
 
-  const std::vector<Symbol>& symbols() const { return symbols_; }  // by address; aliases stay
+  // By address, and by name; aliases stay.
+  const std::vector<Symbol>& functions() const { return functions_; }
+  const std::vector<Symbol>& variables() const { return variables_; }
   const std::vector<Marker>& markers() const { return markers_; }
   std::optional<uint64_t> offset_of(uint64_t address) const;
   std::optional<uint64_t> address_of(uint64_t offset) const;
@@ -76,7 +87,8 @@ class ElfImage {
   DebugSession session_;
   Dwfl_Module* module_ = nullptr;
   std::vector<Segment> segments_;
-  std::vector<Symbol> symbols_;
+  std::vector<Symbol> functions_;
+  std::vector<Symbol> variables_;
   std::vector<Marker> markers_;
   std::vector<Range> frames_;  // by begin
 };

@@ -7,7 +7,8 @@
 
 namespace tsomon {
 
-class PackedFiles;  // packed_files.h
+class PackedFiles;       // packed_files.h
+class KnownSymbolisers;  // location_texts.h
 
 // Files of a process that runs, which may lie where this process cannot find them.
 class OpenedFiles {
@@ -26,6 +27,8 @@ struct FileSearch {
   std::shared_ptr<const PackedFiles> pack = {};
   // Looked at before paths are. Null: the process does not run any more, or its files are here.
   std::shared_ptr<const OpenedFiles> opened = {};
+  // What was read before for recordings of the same code. Null: each is read anew.
+  std::shared_ptr<KnownSymbolisers> known = {};
 };
 
 }  // namespace tsomon

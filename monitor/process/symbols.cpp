@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -24,6 +23,7 @@
 #include "monitor/process/module_files.h"
 #include "monitor/process/packed_files.h"
 #include "monitor/process/source_lines.h"
+#include "monitor/process/waiting_loops.h"
 #include "tso/support/open_file.h"
 
 namespace tsomon {
@@ -127,8 +127,9 @@ bool is_system_header(const std::string& file) {
 constexpr std::string_view kReferenceCount = "reference count in ";
 constexpr std::string_view kWait = "look before waiting in ";
 
-// What the C++ library accesses there for its own ends; empty: nothing.
-std::string_view library_purpose(const SourceFrame& innermost) {
+// What the C++ library accesses there for its own ends, by the frames, innermost first; empty: nothing.
+std::string_view library_purpose(const std::vector<SourceFrame>& chain) {
+  const SourceFrame& innermost = chain.front();
   const std::string_view file = innermost.file;
   if (file.find("/include/c++/") == std::string_view::npos) {
     return {};
@@ -138,8 +139,14 @@ std::string_view library_purpose(const SourceFrame& innermost) {
        innermost.function.find("_Sp_counted_base") != std::string::npos)) {
     return kReferenceCount;
   }
-  const bool waits =
-      file.ends_with("/bits/atomic_wait.h") || file.ends_with("/bits/atomic_timed_wait.h");
+  // Of a future the state that is looked at is atomic; what it stands for lies beside it.
+  const auto user = std::find_if(chain.begin(), chain.end(), [](const SourceFrame& frame) {
+    return !frame.file.ends_with("/bits/atomic_base.h") && !frame.file.ends_with("/atomic");
+  });
+  const bool waits = file.ends_with("/bits/atomic_wait.h") ||
+                     file.ends_with("/bits/atomic_timed_wait.h") ||
+                     (user != chain.end() && user->file.ends_with("/bits/atomic_futex.h") &&
+                      user->function.find("_M_store_notify") == std::string::npos);
   return waits ? kWait : std::string_view();
 }
 
@@ -345,7 +352,7 @@ struct Symboliser::OpenModule {
   struct Variable {
     uint64_t begin = 0;
     uint64_t end = 0;
-    std::string linker_name;
+    std::string_view linker_name;  // in the file
   };
   void index_variables() {
     variables_indexed = true;
@@ -375,21 +382,26 @@ struct Symboliser::OpenModule {
         variables.begin(), variables.end(), address,
         [](uint64_t wanted, const Variable& variable) { return wanted < variable.begin; });
     const bool known = after != variables.begin() && address < (after - 1)->end;
-    const std::string what = known ? readable_name((after - 1)->linker_name.c_str()) : name;
+    const std::string what = known ? readable_name((after - 1)->linker_name.data()) : name;
     const uint64_t offset = known ? address - (after - 1)->begin : address;
     return offset == 0 ? what : fmt::format("{}+0x{:x}", what, offset);
   }
 
   // nullptr: the file's code cannot be read.
-  CallPaths* code_calls() {
+  const attach::ElfImage* code() {
     if (!image_opened) {
       image_opened = true;
       if (auto opened = file == nullptr
                             ? fail(ErrorKind::kMalformed, "")
                             : attach::ElfImage::open(files.file, files.file, files.debug)) {
         image = std::move(*opened);
-        call_paths = std::make_unique<CallPaths>(*image);
       }
+    }
+    return image.get();
+  }
+  CallPaths* code_calls() {
+    if (call_paths == nullptr && code() != nullptr) {
+      call_paths = std::make_unique<CallPaths>(*image);
     }
     return call_paths.get();
   }
@@ -466,7 +478,7 @@ SourcePlace Symboliser::make_place(uint64_t pc) {
     place.source = search_.pack == nullptr ? nullptr : search_.pack->source(source_path(place));
     place.line = chosen->line;
     place.text = frame_text(*chosen);
-    place.text = std::string(library_purpose(chain.front())) + place.text;
+    place.text = std::string(library_purpose(chain)) + place.text;
     place.within = within_line(chosen, chain.data() + chain.size(), pc);
     std::copy_if(chain.begin() + (chosen - chain.data()) + 1, chain.end(),
                  std::back_inserter(place.callers),
@@ -524,6 +536,12 @@ SourceCalls Symboliser::calls(uint64_t from, uint64_t to) {
   return calls;
 }
 
+bool Symboliser::waits(uint64_t pc) {
+  const capture::Module* const module = find(pc - 1);
+  const attach::ElfImage* const image = module == nullptr ? nullptr : open(*module).code();
+  return image != nullptr && WaitingLoops(*image).waits(pc - module->bias);
+}
+
 std::string frame_text(const SourceFrame& frame) {
   if (frame.file.empty()) {
     return frame.function;
@@ -569,42 +587,12 @@ void add_place(const SourcePlace& place, SourcePlaces* places) {
   known.more_callers = std::move(more);
 }
 
-void LocationTexts::replace(const Interner& pcs, EventBlock& block) {
-  while (ids_.size() < pcs.size()) {
-    const std::string_view text = pcs.text(static_cast<uint32_t>(ids_.size()));
-    uint64_t pc = 0;
-    const bool is_pc = text.substr(0, 2) == "0x" &&
-                       std::from_chars(text.data() + 2, text.data() + text.size(), pc, 16).ptr ==
-                           text.data() + text.size();
-    if (is_pc) {
-      const SourcePlace& place = symboliser_.place(pc);
-      add_place(place, &places_);
-      ids_.push_back(texts_.intern_place(place.text, place.within));
-    } else {
-      ids_.push_back(texts_.intern_location(text));
-    }
-  }
-  for (Event& event : block.events) {
-    if ((event.location & Event::kNumericLocation) == 0) {
-      event.location = ids_[event.location];
-    }
-  }
-}
-
 std::vector<std::string> Symboliser::warnings() const {
   std::vector<std::string> all = warnings_;
   if (std::string problem = take_debuginfod_problem(); !problem.empty()) {
     all.push_back(std::move(problem));
   }
   return all;
-}
-
-std::vector<std::string> symbolise(Trace& trace, const std::vector<capture::Module>& modules,
-                                   const FileSearch& search) {
-  LocationTexts texts(modules, search);
-  texts.replace(trace.symbols.locations, trace);
-  trace.symbols.locations = texts.take();
-  return texts.warnings();
 }
 
 }  // namespace tsomon

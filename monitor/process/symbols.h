@@ -6,8 +6,8 @@
 //             the line inside <atomic>. The frames around that one are its callers. Code that ended
 //             up in several functions has one text: the callers that all agree on, and then those that it may have been.
 // Library     What libstdc++ does to count references (ext/atomicity.h, shared_ptr_base.h), and what it
-//             looks at before it waits for an atomic (atomic_wait.h), is called so, before the line
-//             that uses it: says_library_own().
+//             looks at before it waits for an atomic (atomic_wait.h) or a future (atomic_futex.h), is called
+//             so, before the line that uses it: says_library_own().
 // Copies      Compilers make several instructions of one place: SourcePlace::within is the same for them.
 // Files       Where they are: module_files.h.
 // Build-ids   A file that has another build-id than the recorded module is not used: its lines
@@ -108,8 +108,11 @@ class Symboliser {
   std::string variable(uint64_t address);
   // Between two instructions; empty where they lie in one function.
   SourceCalls calls(uint64_t from, uint64_t to);
+  // Whether the atomic load at the instruction is done again until it finds something else (waiting_loops.h).
+  bool waits(uint64_t pc);
   // Files that could not be used, and why.
   std::vector<std::string> warnings() const;
+  const std::vector<capture::Module>& modules() const { return modules_; }
 
  private:
   struct OpenModule;
@@ -123,38 +126,5 @@ class Symboliser {
   std::unordered_map<uint64_t, SourcePlace> places_;
   std::vector<std::string> warnings_;
 };
-
-// Replaces source locations that are pcs ("0x401136") by their text, block by block.
-class LocationTexts {
- public:
-  explicit LocationTexts(std::vector<capture::Module> modules, FileSearch search = {})
-      : symboliser_(std::move(modules), std::move(search)) {}
-
-  // `pcs` may have grown since the last call; it is always the same table.
-  void replace(const Interner& pcs, EventBlock& block);
-  // Of a replaced one.
-  std::string text(uint32_t location) const { return texts_.location_text(location); }
-  std::string place_text(uint32_t location, char between) const {
-    return texts_.place_text(location, between);
-  }
-  uint32_t without_place(uint32_t location) const { return texts_.without_place(location); }
-  // The table that the replaced locations refer to.
-  Interner take() { return std::move(texts_.locations); }
-  // Of the texts in it that instruction pointers became.
-  const SourcePlaces& places() const { return places_; }
-  std::string variable(uint64_t address) { return symboliser_.variable(address); }
-  SourceCalls calls(uint64_t from, uint64_t to) { return symboliser_.calls(from, to); }
-  std::vector<std::string> warnings() const { return symboliser_.warnings(); }
-
- private:
-  Symboliser symboliser_;
-  std::vector<uint32_t> ids_;  // by id in `pcs`
-  Symbols texts_;              // its locations
-  SourcePlaces places_;
-};
-
-// The same for a whole trace. Returns the warnings.
-std::vector<std::string> symbolise(Trace& trace, const std::vector<capture::Module>& modules,
-                                   const FileSearch& search = {});
 
 }  // namespace tsomon

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include "monitor/process/elf_image.h"
 #include "monitor/process/module_files.h"
@@ -181,16 +180,16 @@ class UnitFinder {
       return entry->second;
     }
     std::vector<Item>& items = entry->second;
-    for (const attach::Symbol& symbol : (*image)->symbols()) {
+    for (const attach::Symbol& symbol : (*image)->functions()) {
       const auto offset = (*image)->offset_of(symbol.address);
-      if (!symbol.function || !offset) {
+      if (!offset) {
         continue;
       }
-      if (std::find(kLeaving.begin(), kLeaving.end(), symbol.name) != kLeaving.end()) {
+      if (std::find(kLeaving.begin(), kLeaving.end(), symbol.text()) != kLeaving.end()) {
         items.push_back({Item::Kind::kLeaving, {}, *offset});
       }
-      if (symbol.name.find(".cold") == std::string::npos && matches(symbol)) {
-        items.push_back({Item::Kind::kFunction, label_of(symbol.readable), *offset});
+      if (symbol.text().find(".cold") == std::string_view::npos && matches(symbol)) {
+        items.push_back({Item::Kind::kFunction, label_of(symbol.readable()), *offset});
       }
     }
     add_markers(**image, items);
@@ -200,10 +199,7 @@ class UnitFinder {
   bool matches(const attach::Symbol& symbol) {
     bool any = false;
     for (Name& name : names_) {
-      const char* const pattern = name.code.first.c_str();
-      if (name.code.kind == CodeName::Kind::kPattern &&
-          (::fnmatch(pattern, symbol.readable.c_str(), 0) == 0 ||
-           ::fnmatch(pattern, symbol.name.c_str(), 0) == 0)) {
+      if (name.code.kind == CodeName::Kind::kPattern && symbol.matches(name.code.first)) {
         any = name.matched = true;
       }
     }

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 #include <unistd.h>
 
 #include "monitor/process/child.h"
@@ -228,11 +227,9 @@ Result<std::string> filter_of(const std::string& file, const std::vector<std::st
   std::vector<std::pair<uint64_t, uint64_t>> ranges;  // offset, size
   for (const std::string& pattern : patterns) {
     bool any = false;
-    for (const attach::Symbol& symbol : (*image)->symbols()) {
+    for (const attach::Symbol& symbol : (*image)->functions()) {
       const auto offset = (*image)->offset_of(symbol.address);
-      if (symbol.function && offset && symbol.size != 0 &&
-          (::fnmatch(pattern.c_str(), symbol.readable.c_str(), 0) == 0 ||
-           ::fnmatch(pattern.c_str(), symbol.name.c_str(), 0) == 0)) {
+      if (offset && symbol.size != 0 && symbol.matches(pattern)) {
         any = true;
         ranges.emplace_back(*offset, symbol.size);
       }

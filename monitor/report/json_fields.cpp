@@ -21,9 +21,20 @@ uint64_t number_of(const Json& object, const char* key) {
   return found != object.end() ? number_of(*found) : 0;
 }
 
+double real_of(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
 bool flag_of(const Json& object, const char* key, bool otherwise) {
   const auto found = object.find(key);
   return found != object.end() && found->is_boolean() ? found->get<bool>() : otherwise;
+}
+
+const Json& object_of(const Json& object, const char* key) {
+  static const Json kNone = Json::object();
+  const auto found = object.find(key);
+  return found != object.end() && found->is_object() ? *found : kNone;
 }
 
 const Json& array_of(const Json& object, const char* key) {

@@ -14,7 +14,9 @@ namespace tsomon::report {
 std::string text_of(const nlohmann::ordered_json& object, const char* key);
 uint64_t number_of(const nlohmann::ordered_json& value);
 uint64_t number_of(const nlohmann::ordered_json& object, const char* key);
+double real_of(const nlohmann::ordered_json& object, const char* key);
 bool flag_of(const nlohmann::ordered_json& object, const char* key, bool otherwise);
+const nlohmann::ordered_json& object_of(const nlohmann::ordered_json& object, const char* key);
 const nlohmann::ordered_json& array_of(const nlohmann::ordered_json& object, const char* key);
 // The texts among the parts.
 std::vector<std::string> texts_of(const nlohmann::ordered_json& array);

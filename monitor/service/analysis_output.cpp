@@ -1,14 +1,13 @@
 // What the commands write, as the store takes it.
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 
 #include "monitor/findings/result_json.h"
 #include "monitor/report/json_fields.h"
-#include "monitor/report/results.h"
 #include "monitor/service/kept_analysis.h"
 #include "monitor/service/predicted_kind.h"
+#include "monitor/service/seen_findings.h"
 #include "tso/support/printable.h"
 
 namespace tsomon::service {
@@ -18,36 +17,17 @@ using Json = nlohmann::ordered_json;
 using report::array_of;
 using report::text_of;
 
-// By fingerprint, in one line each.
-std::map<std::string, std::string> headlines_of(const Json& object) {
-  report::Results results;
-  results.add(object, "slice");
-  results.finish();
-  std::map<std::string, std::string> headlines;
-  for (const report::Finding& finding : results.findings()) {
-    headlines.emplace(finding.fingerprint, finding.headline);
-  }
-  return headlines;
-}
-
 std::string error_of(const Json& object) {
   const auto error = object.find("error");
   return error != object.end() && error->is_object() ? text_of(*error, "message") : std::string();
 }
 
 void read_check(const SliceAnalysis& analysis, const Json& object, AnalysisEnd* end) {
-  const auto headlines = headlines_of(object);
-  for (const Json& each : array_of(object, "findings")) {
-    if (!each.is_object() || text_of(each, "verdict") != "definite") {
-      continue;
-    }
-    SeenFinding& one = end->found.emplace_back();
-    one.fingerprint = text_of(each, "fingerprint");
+  end->found = seen_by_check(object);
+  std::erase_if(end->found, [](const SeenFinding& one) { return !one.definite; });
+  for (SeenFinding& one : end->found) {
     one.property = analysis.property;
-    one.definite = true;
-    const auto headline = headlines.find(one.fingerprint);
-    one.summary = headline == headlines.end() ? "found by `check`" : headline->second;
-    one.json = json_text(each);
+    one.count = 1;
   }
   end->result = fmt::format("{}, {} definite finding{}", text_of(object, "verdict"),
                             end->found.size(), end->found.size() == 1 ? "" : "s");
@@ -62,23 +42,12 @@ void read_explain(const Json& object, AnalysisEnd* end) {
 }
 
 void read_predict(const Json& object, AnalysisEnd* end) {
-  const auto headlines = headlines_of(object);
+  end->found = seen_by_predict(object);
   std::vector<std::string> parts;
   for (const PredictedKind& kind : kPredictedKinds) {
-    uint64_t found = 0;
-    for (const Json& each : array_of(object, kind.list)) {
-      if (!each.is_object() || each.contains("suppressed_by")) {
-        continue;
-      }
-      ++found;
-      SeenFinding& one = end->found.emplace_back();
-      one.predicted = true;
-      one.fingerprint = text_of(each, "fingerprint");
-      one.property = kind.property;
-      const auto headline = headlines.find(one.fingerprint);
-      one.summary = headline == headlines.end() ? kind.property : headline->second;
-      one.json = json_text(each);
-    }
+    const auto found =
+        std::count_if(end->found.begin(), end->found.end(),
+                      [&](const SeenFinding& one) { return one.property == kind.property; });
     if (found != 0) {
       parts.push_back(fmt::format("{} {}", found, found == 1 ? kind.property : kind.several));
     }
@@ -137,7 +106,6 @@ AnalysisEnd end_of_output(const SliceAnalysis& analysis, const std::string& outp
       read_predict(object, &end);
       break;
   }
-  std::erase_if(end.found, [](const SeenFinding& one) { return one.fingerprint.empty(); });
   return end;
 }
 

@@ -10,19 +10,11 @@
 #include <utility>
 
 #include <fmt/format.h>
-// toml++ 3.3 asserts what malformed input ("[[[") breaks, and behind that makes an error of it: this is not to end the program,
-// nor to be relied on by compilers, as clang does with NDEBUG.
-#pragma push_macro("NDEBUG")
-#undef NDEBUG
-#define TOML_ASSERT(condition) static_assert(true)
-#define TOML_EXCEPTIONS 1
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
-#pragma pop_macro("NDEBUG")
 
 #include "monitor/events/read_input.h"
 #include "monitor/probe/nearest.h"
 #include "monitor/service/listen_address.h"
+#include "monitor/service/toml_parser.h"
 #include "monitor/slices/trigger.h"
 #include "tso/support/printable.h"
 #include "tso/support/quantity.h"

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <thread>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -49,9 +48,11 @@ int become(char* const* command, const IdleBounds& bounds, int output, pid_t par
   if (::getppid() != parent) {
     return ESRCH;
   }
-  const sched_param none{};
-  ::sched_setscheduler(0, SCHED_IDLE, &none);
-  ::syscall(SYS_ioprio_set, kOfProcess, 0, kIdleClass);
+  if (bounds.idle) {
+    const sched_param none{};
+    ::sched_setscheduler(0, SCHED_IDLE, &none);
+    ::syscall(SYS_ioprio_set, kOfProcess, 0, kIdleClass);
+  }
   if (const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); file >= 0) {
     (void)!::write(file, "1000", 4);
     ::close(file);
@@ -157,6 +158,8 @@ IdleEnd IdleProcess::follow(pid_t pid, const std::function<bool()>& stopped) {
   clockid_t clock{};
   const bool has_clock = ::clock_getcpuclockid(pid, &clock) == 0;
   const Clock::time_point begin = Clock::now();
+  // Without one its end is seen at the next look.
+  const Descriptor death(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   bool runs = true;
   const auto kill_for = [&](IdleEnd::Why why) {
     end.why = end.why == IdleEnd::Why::kEnded ? why : end.why;
@@ -190,7 +193,9 @@ IdleEnd IdleProcess::follow(pid_t pid, const std::function<bool()>& stopped) {
     const double missing = runs ? 0 : (static_cast<double>(kBurst.count()) / 2 - credit_);
     const auto pause =
         runs ? kLook : microseconds(static_cast<int64_t>(missing / std::max(bounds_.share, 1e-6)));
-    std::this_thread::sleep_for(std::clamp(pause, microseconds(1000), kLongestPause));
+    pollfd one{death.get(), POLLIN, 0};
+    ::poll(&one, 1,
+           static_cast<int>(std::clamp(pause, microseconds(1000), kLongestPause).count() / 1000));
   }
   return end;
 }

@@ -2,7 +2,7 @@
 //
 // Why a process   What it reads comes from programs that are watched, and may be anything: where it crashes, or takes all the memory
 //             that it may have, whoever started it goes on.
-// Priority    SCHED_IDLE, idle for disks, and the first one to go when the machine has no memory left.
+// Priority    If it is asked for: SCHED_IDLE, idle for disks, and the first one to go when the machine has no memory left.
 // Share       Of one processor: it is stopped (SIGSTOP) once it has used more than that over kBurst, until it has not. What is
 //             left over passes on to the next program.
 // Bounds      Processor time: SIGTERM, and SIGKILL two seconds of it later. Memory: looked at many times a second, SIGKILL; its
@@ -26,6 +26,7 @@
 namespace tsomon::service {
 
 struct IdleBounds {
+  bool idle = true;  // only when nobody else needs the processor
   double share = 1;
   uint64_t memory_bytes = uint64_t{512} << 20;
   std::chrono::microseconds processor_time = std::chrono::seconds(60);

@@ -1,7 +1,6 @@
 #include "monitor/service/service.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "monitor/process/host_name.h"
 #include "monitor/service/durable_file.h"
 #include "monitor/service/metrics.h"
 #include "monitor/service/notify.h"
@@ -21,11 +21,6 @@ namespace {
 constexpr std::chrono::seconds kBetweenMetrics{2};
 constexpr long kTick = 100'000'000;  // nanoseconds
 constexpr uint64_t kMegabyte = uint64_t{1} << 20;
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 double seconds(std::chrono::microseconds time) { return static_cast<double>(time.count()) / 1e6; }
 
@@ -40,6 +35,9 @@ constexpr CounterFamily kFamilies[] = {
      [](const TargetCounters& c) { return static_cast<double>(c.sampling.slices()); }},
     {"tsomon_slices_without_threads_total", "Slices in which no thread took part.",
      [](const TargetCounters& c) { return static_cast<double>(c.sampling.without_threads); }},
+    {"tsomon_slices_without_accesses_total",
+     "Slices in which threads took part, and made no access that is seen.",
+     [](const TargetCounters& c) { return static_cast<double>(c.sampling.without_accesses); }},
     {"tsomon_cut_units_total", "Units that were open when their slice ended.",
      [](const TargetCounters& c) { return static_cast<double>(c.sampling.cut_units); }},
     {"tsomon_watched_seconds_total", "Time in which everything was watched.",

@@ -14,26 +14,25 @@
 #include "monitor/service/local_socket.h"
 #include "monitor/service/observation.h"
 #include "tso/support/printable.h"
+#include "tso/support/work.h"
 
 namespace tsomon::service {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// False: not in time.
+constexpr int kLook = 50;  // milliseconds between looks whether to stop
+
+// False: not in time, or a stop was asked for.
 bool wait_until(int socket, short events, Clock::time_point until) {
-  for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+  while (Clock::now() < until && !stop_asked()) {
     pollfd polled{socket, events, 0};
-    const int ready = left <= 0 ? 0 : ::poll(&polled, 1, static_cast<int>(left));
-    if (ready >= 0) {
+    const int ready = ::poll(&polled, 1, kLook);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) {
       return ready > 0;
     }
-    if (errno != EINTR) {
-      return false;
-    }
   }
+  return false;
 }
 
 // All that comes until the other end closes; nothing: not in time, or too much.

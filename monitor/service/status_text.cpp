@@ -6,27 +6,20 @@
 
 #include <fmt/format.h>
 
+#include "monitor/report/json_fields.h"
 #include "tso/support/printable.h"
 
 namespace tsomon::service {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using report::number_of;
+using report::real_of;
 
 const Json& part(const Json& object, const char* key) {
   static const Json kNone = Json::object();
   const auto found = object.is_object() ? object.find(key) : object.end();
   return object.is_object() && found != object.end() ? *found : kNone;
-}
-uint64_t whole_of(const Json& object, const char* key) {
-  const Json& value = part(object, key);
-  const bool is_whole =
-      value.is_number_unsigned() || (value.is_number_integer() && value.get<int64_t>() >= 0);
-  return is_whole ? value.get<uint64_t>() : 0;
-}
-double number_of(const Json& object, const char* key) {
-  const Json& value = part(object, key);
-  return value.is_number() ? value.get<double>() : 0;
 }
 std::string words_of(const Json& object, const char* key) {
   const Json& value = part(object, key);
@@ -57,13 +50,13 @@ std::string list_of(const Json& entries, const char* name, const char* count) {
   std::string list;
   for (const Json& each : entries) {
     list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", words_of(each, name),
-                        whole_of(each, count));
+                        number_of(each, count));
   }
   return list;
 }
 
 std::string state_text(const Json& target) {
-  const uint64_t pid = whole_of(target, "pid");
+  const uint64_t pid = number_of(target, "pid");
   const std::string why = words_of(target, "why");
   return words_of(target, "state") + (pid != 0 ? fmt::format(" process {}", pid) : "") +
          fmt::format(" since {}", words_of(target, "since")) + (why.empty() ? "" : ": " + why);
@@ -71,15 +64,15 @@ std::string state_text(const Json& target) {
 
 std::string head_line(const Json& status) {
   return fmt::format("tsomon {}, process {}, since {} ({})", words_of(status, "version"),
-                     whole_of(status, "pid"), words_of(status, "since"),
-                     duration_words(number_of(status, "up_seconds")));
+                     number_of(status, "pid"), words_of(status, "since"),
+                     duration_words(real_of(status, "up_seconds")));
 }
 
 std::string store_line(const Json& status) {
   const Json& store = part(status, "store");
   return fmt::format("store {}: {} of {} MB", words_of(store, "folder"),
-                     megabytes(whole_of(store, "bytes")),
-                     megabytes(whole_of(store, "bound_bytes")));
+                     megabytes(number_of(store, "bytes")),
+                     megabytes(number_of(store, "bound_bytes")));
 }
 
 std::string target_paragraph(const Json& target) {
@@ -93,43 +86,43 @@ std::string target_paragraph(const Json& target) {
   const auto line = [&out](const char* what, const std::string& text) {
     out += fmt::format("  {:<13}{}\n", what, text);
   };
-  const double most = number_of(target, "max_overhead");
+  const double most = real_of(target, "max_overhead");
   line("watched",
-       fmt::format("{} of {}; asked for {}{}", percent(number_of(target, "share")),
-                   duration_words(number_of(target, "elapsed_seconds")),
-                   percent(number_of(target, "sample")),
+       fmt::format("{} of {}; asked for {}{}", percent(real_of(target, "share")),
+                   duration_words(real_of(target, "elapsed_seconds")),
+                   percent(real_of(target, "sample")),
                    most == 0 ? "" : fmt::format(", at a cost of {} at most", percent(most))));
-  line("cost",
-       fmt::format("{} of its processor time, and {} of it here for judging",
-                   percent(number_of(cost, "target")), percent(number_of(cost, "monitor"))));
-  line("slices", fmt::format("{}: {} judged, {} without threads", whole_of(slices, "recorded"),
-                             whole_of(slices, "judged"), whole_of(slices, "without_threads")));
+  line("cost", fmt::format("{} of its processor time, and {} of it here for judging",
+                           percent(real_of(cost, "target")), percent(real_of(cost, "monitor"))));
+  const uint64_t empty = number_of(slices, "without_accesses");
+  line("slices", fmt::format("{}: {} judged, {} without threads{}", number_of(slices, "recorded"),
+                             number_of(slices, "judged"), number_of(slices, "without_threads"),
+                             empty == 0 ? "" : fmt::format(", {} without accesses", empty)));
   if (const Json& dropped = part(slices, "dropped"); !dropped.empty()) {
     line("dropped", list_of(dropped, "reason", "slices"));
   }
-  line("events", fmt::format("{} sent: {} seen, {} lost, {} not judged", whole_of(events, "sent"),
-                             whole_of(events, "seen"), whole_of(events, "lost"),
-                             whole_of(events, "unjudged")));
-  line("units", fmt::format("{}, {} cut; {} candidates searched", whole_of(units, "seen"),
-                            whole_of(units, "cut"), whole_of(target, "candidates")));
-  if (number_of(rates, "seconds") > 0) {
-    line("a second",
-         fmt::format("{} slices, {} events, {} units, {} candidates, {} violations",
-                     rate(number_of(rates, "slices")), rate(number_of(rates, "events")),
-                     rate(number_of(rates, "units")), rate(number_of(rates, "candidates")),
-                     rate(number_of(rates, "violations"))));
+  line("events", fmt::format("{} sent: {} seen, {} lost, {} not judged", number_of(events, "sent"),
+                             number_of(events, "seen"), number_of(events, "lost"),
+                             number_of(events, "unjudged")));
+  line("units", fmt::format("{}, {} cut; {} candidates searched", number_of(units, "seen"),
+                            number_of(units, "cut"), number_of(target, "candidates")));
+  if (real_of(rates, "seconds") > 0) {
+    line("a second", fmt::format("{} slices, {} events, {} units, {} candidates, {} violations",
+                                 rate(real_of(rates, "slices")), rate(real_of(rates, "events")),
+                                 rate(real_of(rates, "units")), rate(real_of(rates, "candidates")),
+                                 rate(real_of(rates, "violations"))));
   }
   for (const Json& each : part(target, "verdicts")) {
     line("verdict", fmt::format("{}: {} ({})", words_of(each, "property"),
-                                words_of(each, "verdict"), whole_of(each, "slices")));
+                                words_of(each, "verdict"), number_of(each, "slices")));
   }
   if (const Json& reasons = part(target, "inconclusive"); !reasons.empty()) {
     line("inconclusive", list_of(reasons, "reason", "slices"));
   }
   line("found", fmt::format("{} violations, {} suppressed; {} findings that are new",
-                            whole_of(violations, "seen"), whole_of(violations, "suppressed"),
-                            whole_of(target, "new_findings")));
-  if (const uint64_t lost = whole_of(target, "not_stored"); lost != 0) {
+                            number_of(violations, "seen"), number_of(violations, "suppressed"),
+                            number_of(target, "new_findings")));
+  if (const uint64_t lost = number_of(target, "not_stored"); lost != 0) {
     line("not stored", fmt::format("{} slices with findings", lost));
   }
   if (const Json& message = part(target, "last_message"); message.is_object() && !message.empty()) {
@@ -163,16 +156,15 @@ constexpr size_t kNameColumns = 20;
 std::string top_line(const Json& target) {
   const Json& cost = part(target, "cost");
   const Json& rates = part(target, "rates");
-  const uint64_t pid = whole_of(target, "pid");
+  const uint64_t pid = number_of(target, "pid");
   return fmt::format(
       "{} {:<8} {:>8} {:>7} {:>7} {:>7} {:>9} {:>9} {:>8} {:>8} {:>7} {:>9} {:>4}",
       padded(words_of(target, "name"), kNameColumns), words_of(target, "state").substr(0, 8),
-      pid == 0 ? "-" : fmt::format("{}", pid), percent(number_of(target, "share")),
-      percent(number_of(cost, "target")), percent(number_of(cost, "monitor")),
-      rate(number_of(rates, "slices")), rate(number_of(rates, "events")),
-      rate(number_of(rates, "units")), rate(number_of(rates, "candidates")),
-      rate(number_of(rates, "lost_events")), whole_of(part(target, "violations"), "seen"),
-      whole_of(target, "new_findings"));
+      pid == 0 ? "-" : fmt::format("{}", pid), percent(real_of(target, "share")),
+      percent(real_of(cost, "target")), percent(real_of(cost, "monitor")),
+      rate(real_of(rates, "slices")), rate(real_of(rates, "events")), rate(real_of(rates, "units")),
+      rate(real_of(rates, "candidates")), rate(real_of(rates, "lost_events")),
+      number_of(part(target, "violations"), "seen"), number_of(target, "new_findings"));
 }
 
 }  // namespace
@@ -188,7 +180,7 @@ std::string status_text(const Json& status) {
     out += fmt::format("metrics at {}{}\n", listen.starts_with("unix:") ? "" : "http://",
                        listen.starts_with("unix:") ? listen : listen + "/metrics");
   }
-  if (const uint64_t withheld = whole_of(status, "withheld_messages"); withheld != 0) {
+  if (const uint64_t withheld = number_of(status, "withheld_messages"); withheld != 0) {
     out += fmt::format("messages that came again, and were not told: {}\n", withheld);
   }
   for (const Json& target : part(status, "targets")) {

@@ -27,6 +27,7 @@ Watcher::Counters public_counters(const service::TargetCounters& from) {
   to.slices = from.sampling.slices();
   to.judged = from.judged_slices;
   to.without_threads = from.sampling.without_threads;
+  to.without_accesses = from.sampling.without_accesses;
   to.events = from.seen_events;
   to.lost_events = from.lost_events;
   to.units = from.units;

@@ -60,8 +60,9 @@ class Watcher {
   struct Counters {
     uint64_t slices = 0;
     uint64_t judged = 0;
-    uint64_t without_threads = 0;  // nobody took part
-    uint64_t events = 0;           // seen
+    uint64_t without_threads = 0;   // nobody took part
+    uint64_t without_accesses = 0;  // judged, but nothing was seen that could be wrong
+    uint64_t events = 0;            // seen
     uint64_t lost_events = 0;
     uint64_t units = 0;
     uint64_t cut_units = 0;   // open when their slice ended

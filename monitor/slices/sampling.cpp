@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "monitor/process/descriptor.h"
+#include "monitor/process/location_texts.h"
 #include "monitor/process/process_files.h"
 #include "monitor/process/target.h"
 #include "monitor/slices/slice_judge.h"
@@ -22,6 +23,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::duration_cast;
 using std::chrono::microseconds;
+
+// Bytes of a slice that nothing else bounds. One that has a bound also ends where the program has no room for more records: what there is
+// of it is whole then.
+constexpr uint64_t kWhole = uint64_t{1} << 62;
 
 microseconds own_time() {
   timespec time{};
@@ -37,6 +42,13 @@ microseconds cost_of(uint64_t events) {
 microseconds time_of(pid_t pid) {
   return microseconds(static_cast<int64_t>(attach::processor_seconds(pid) * 1e6));
 }
+
+// When a slice begins.
+struct SliceBegin {
+  microseconds at{0};    // since sampling began
+  microseconds used{0};  // processor time of the process
+  microseconds own{0};   // of this one
+};
 
 class Sampler {
  public:
@@ -65,11 +77,11 @@ class Sampler {
   bool leave_out(const PlannedSlice& planned, const std::string& reason);
   Result<bool> watch_one(const PlannedSlice& planned);
   Result<SliceEnd> record(const PlannedSlice& planned, int file, microseconds patience);
-  Result<bool> judge(const PlannedSlice& planned, const SliceEnd& end, int file, microseconds at,
-                     microseconds used);
-  Result<JudgedFile> check(int file);
+  Result<bool> judge(const PlannedSlice& planned, const SliceEnd& end, int file,
+                     const SliceBegin& begin);
+  Result<JudgedFile> check(int file, SliceLooker* looker);
   uint64_t unjudged(const CheckReport& report, const std::string& path) const;
-  Result<void> learn_functions(const std::string& file, WatchedSlice* slice);
+  void learn_functions(const SliceLook& look, WatchedSlice* slice);
   bool has_alarm(const WatchedSlice& slice) const;
 
   const SamplingOptions& options_;
@@ -81,6 +93,7 @@ class Sampler {
   std::vector<uint64_t> alarm_;                  // likewise, between those that are planned
   microseconds quiet_until_{0};                  // nobody waits for these before
   std::shared_ptr<attach::ProcessFiles> files_;  // nullptr: they are found by their paths
+  std::shared_ptr<KnownSymbolisers> symbolisers_ = std::make_shared<KnownSymbolisers>();
   std::unique_ptr<Trigger> trigger_;
   SamplingSummary summary_;
   const Clock::time_point begin_ = Clock::now();
@@ -162,23 +175,18 @@ bool Sampler::wait_for(const PlannedSlice& slice) {
          (trigger_ == nullptr || trigger_->wait(last)) && !is_over();
 }
 
-Result<void> Sampler::learn_functions(const std::string& file, WatchedSlice* slice) {
+void Sampler::learn_functions(const SliceLook& look, WatchedSlice* slice) {
   if (target_->mappings_changed()) {
     target_->refresh();
     functions_.emplace(*target_);
   }
-  const auto look = look_at_slice(file, options_.labels);
-  if (!look) {
-    return tl::unexpected<Error>(look.error());
-  }
   size_t without = 0;
-  slice->shown = functions_->entries_of(look->seen, &without);
-  slice->met = functions_->entries_of(look->met, &without);
+  slice->shown = functions_->entries_of(look.seen, &without);
+  slice->met = functions_->entries_of(look.met, &without);
   if (without != 0) {
     // Only another twin leads to a specialised copy: those of the same units, perhaps.
-    slice->met = functions_->entries_of(look->met_units, &without);
+    slice->met = functions_->entries_of(look.met_units, &without);
   }
-  return {};
 }
 
 // A slice begins before the planned one when one of the functions is called.
@@ -209,13 +217,10 @@ bool Sampler::leave_out(const PlannedSlice& planned, const std::string& reason) 
 }
 
 Result<SliceEnd> Sampler::record(const PlannedSlice& planned, int file, microseconds patience) {
-  SliceRequest request{options_.pid,      options_.folder,    planned.time,
-                       planned.functions, planned.most_bytes, {},
-                       &access()};
-  if (options_.most_bytes != 0) {
-    request.most_bytes = request.most_bytes == 0
-                             ? options_.most_bytes
-                             : std::min(request.most_bytes, options_.most_bytes);
+  SliceRequest request{options_.pid, options_.folder, planned.time, planned.functions, kWhole,
+                       {},           &access()};
+  for (const uint64_t most : {planned.most_bytes, options_.most_bytes}) {
+    request.most_bytes = most == 0 ? request.most_bytes : std::min(request.most_bytes, most);
   }
   const bool bounded = options_.time.count() != 0;
   const microseconds left = std::max(options_.time - elapsed(), microseconds(1));
@@ -242,10 +247,9 @@ Result<bool> Sampler::watch_one(const PlannedSlice& planned) {
     return tl::unexpected<Error>(made.error());
   }
   const Descriptor& file = *made;
-  const microseconds at = elapsed();
-  const microseconds used = time_of(options_.pid);
+  const SliceBegin begin{elapsed(), time_of(options_.pid), own_time()};
   const bool is_planned = planned.kind != SliceKind::kTrigger;
-  const auto end = record(planned, file.get(), std::max(planned.begin - at, microseconds(1)));
+  const auto end = record(planned, file.get(), std::max(planned.begin - begin.at, microseconds(1)));
   const off_t size = ::lseek(file.get(), 0, SEEK_END);
   const bool shows_something = end ? end->threads != 0 : size > 0;
   if (options_.recorded && shows_something) {
@@ -265,11 +269,11 @@ Result<bool> Sampler::watch_one(const PlannedSlice& planned) {
     return true;  // nobody has called them
   }
   summary_.planned += is_planned ? 0 : 1;
-  return judge(planned, *end, file.get(), at, used);
+  return judge(planned, *end, file.get(), begin);
 }
 
 Result<bool> Sampler::judge(const PlannedSlice& planned, const SliceEnd& end, int file,
-                            microseconds at, microseconds used) {
+                            const SliceBegin& begin) {
   SamplingSummary::Kind& kind = summary_.kinds[static_cast<size_t>(planned.kind)];
   ++kind.slices;
   kind.watched += end.watched;
@@ -279,14 +283,15 @@ Result<bool> Sampler::judge(const PlannedSlice& planned, const SliceEnd& end, in
   watched.kind = planned.kind;
   watched.watched = end.watched;
   watched.bytes = end.bytes;
+  watched.cut_units = end.cut_units;
   watched.ended = elapsed();
-  const microseconds most = std::max(time_of(options_.pid) - used, microseconds(0));
-  summary_.used = std::max(used + most - used_before_, summary_.used);
+  const microseconds most = std::max(time_of(options_.pid) - begin.used, microseconds(0));
+  summary_.used = std::max(begin.used + most - used_before_, summary_.used);
   microseconds cost{0};
-  const microseconds own = own_time();
   if (end.threads != 0) {
     const std::string path = fmt::format("/proc/self/fd/{}", file);
-    auto judged = check(file);
+    SliceLooker looker(options_.labels);
+    auto judged = check(file, needs_functions() ? &looker : nullptr);
     if (!judged) {
       return tl::unexpected<Error>(judged.error());
     }
@@ -294,19 +299,20 @@ Result<bool> Sampler::judge(const PlannedSlice& planned, const SliceEnd& end, in
     cost = std::min(most, cost_of(first.events));
     const uint64_t left = judged->refused ? 0 : unjudged(first, path);
     if (needs_functions() && !judged->refused) {
-      if (const auto learnt = learn_functions(path, &watched); !learnt) {
-        return tl::unexpected<Error>(learnt.error());
-      }
+      learn_functions(looker.look(), &watched);
     }
+    watched.units = first.units;
+    summary_.without_accesses += first.basis && first.basis->accesses == 0 ? 1 : 0;
     const WorkPause outside;  // what was found is told whole
-    judged_({summary_.slices(), planned.kind, at, file, left, judged->checked});
+    judged_({summary_.slices(), planned.kind, begin.at, file, left, judged->checked});
   }
   if (planned.kind == SliceKind::kTrigger || has_alarm(watched)) {
     const WorkPause outside;
     quiet_until_ = elapsed() + options_.alarm_rest;
     options_.alarm();
   }
-  const microseconds judging = own_time() - own;
+  // Also what recording takes here: it is much of what short slices take.
+  const microseconds judging = own_time() - begin.own;
   summary_.cost += cost;
   summary_.judging += judging;
   watched.cost = cost + judging;
@@ -316,8 +322,9 @@ Result<bool> Sampler::judge(const PlannedSlice& planned, const SliceEnd& end, in
 }
 
 // What comes from the program may be anything: its size bounds what it may take.
-Result<JudgedFile> Sampler::check(int file) {
+Result<JudgedFile> Sampler::check(int file, SliceLooker* looker) {
   FileSearch search;
+  search.known = symbolisers_;
   if (files_ != nullptr) {
     files_->round();
     search.opened = files_;
@@ -329,7 +336,7 @@ Result<JudgedFile> Sampler::check(int file) {
     const WorkScope scope(&meter);
     const off_t size = ::lseek(file, 0, SEEK_END);
     return within_input(static_cast<uint64_t>(std::max<off_t>(size, 0)),
-                        [&] { return judge_slice(file, options_.questions, search); });
+                        [&] { return judge_slice(file, options_.questions, search, looker); });
   } catch (const WorkEnded& end) {
     const WorkPause outside;
     JudgedFile nothing;
@@ -411,6 +418,7 @@ void SamplingSummary::add(const SamplingSummary& more) {
   judging += more.judging;
   cut_units += more.cut_units;
   without_threads += more.without_threads;
+  without_accesses += more.without_accesses;
   planned += more.planned;
   for (const auto& [reason, count] : more.dropped) {
     dropped[reason] += count;

@@ -76,6 +76,7 @@ struct SamplingSummary {
   std::chrono::microseconds judging{0};  // ... of this process
   uint64_t cut_units = 0;
   uint64_t without_threads = 0;             // slices in which nobody took part
+  uint64_t without_accesses = 0;            // ... in which no access is seen of those who did
   std::string ended;                        // why before its time; empty: it was not
   uint64_t planned = 0;                     // slices whose moment came: recorded, or
   std::map<std::string, uint64_t> dropped;  // ... not, by reason

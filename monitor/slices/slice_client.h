@@ -41,7 +41,8 @@ struct SliceRequest {
   std::string folder;  // where the socket is; empty: its abstract name
   std::chrono::microseconds time{0};
   WatchedFunctions functions;
-  uint64_t most_bytes = 0;  // of records, from which on it ends before its time; 0: as they come
+  uint64_t most_bytes =
+      0;  // of records, from which on it ends before its time, as where there is no room; 0: as they come
   std::chrono::microseconds patience{0};  // with kFirst: how long to wait for it; 0: until a stop
   attach::ProcessAccess* access = &attach::direct_access();  // who connects
 };

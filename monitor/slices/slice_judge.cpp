@@ -59,12 +59,12 @@ Result<Descriptor> make_slice_file() {
 }
 
 Result<JudgedFile> judge_slice(int file, const std::vector<CheckOptions>& questions,
-                               const FileSearch& files) {
+                               const FileSearch& files, EventOnlooker* onlooker) {
   if (const std::string why = seal(file); !why.empty()) {
     return refusal(questions, why);
   }
   auto checked = check_properties(fmt::format("/proc/self/fd/{}", file), InputFormat::kCapture,
-                                  questions, {}, files);
+                                  questions, {}, files, onlooker);
   if (!checked && checked.error().kind == ErrorKind::kEnvironment) {
     return tl::unexpected<Error>(checked.error());
   }

@@ -31,6 +31,6 @@ struct JudgedFile {
 
 // `file`: of make_slice_file(), once the program has said that it is whole.
 Result<JudgedFile> judge_slice(int file, const std::vector<CheckOptions>& questions,
-                               const FileSearch& files = {});
+                               const FileSearch& files = {}, EventOnlooker* onlooker = nullptr);
 
 }  // namespace tsomon

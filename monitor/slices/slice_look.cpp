@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <functional>
-#include <optional>
 #include <string_view>
 
 #include <fnmatch.h>
@@ -18,7 +16,8 @@ namespace {
 constexpr uint32_t kAccesses = kind_mask(EventKind::kRead) | kind_mask(EventKind::kWrite) |
                                kind_mask(EventKind::kReadModifyWrite);
 
-void sort_once(std::vector<uint64_t>* values) {
+template <class Value>
+void sort_once(std::vector<Value>* values) {
   std::sort(values->begin(), values->end());
   values->erase(std::unique(values->begin(), values->end()), values->end());
 }
@@ -51,54 +50,72 @@ class LastEnds {
   End second_;
 };
 
-}  // namespace
-
-uint64_t SliceLooker::address(uint32_t location, const Symbols& symbols) {
-  const auto [found, is_new] = addresses_.try_emplace(location, 0);
-  if (is_new && location != Event::kNoLocation) {
+uint64_t address_of(uint32_t location, const Symbols& symbols) {
+  uint64_t address = 0;
+  if (location != Event::kNoLocation) {
     const std::string text = symbols.location_text(location);
     if (std::string_view(text).starts_with("0x")) {
-      std::from_chars(text.data() + 2, text.data() + text.size(), found->second, 16);
+      std::from_chars(text.data() + 2, text.data() + text.size(), address, 16);
     }
   }
-  return found->second;
+  return address;
 }
 
-bool SliceLooker::label_matches(uint64_t label, const Symbols& symbols) {
-  if (labels_.size() <= label) {
-    labels_.resize(label + 1, -1);
+std::vector<uint64_t> addresses_of(std::vector<uint32_t> locations, const Symbols& symbols) {
+  sort_once(&locations);
+  std::vector<uint64_t> addresses;
+  for (const uint32_t location : locations) {
+    if (const uint64_t address = address_of(location, symbols); address != 0) {
+      addresses.push_back(address);
+    }
   }
-  if (labels_[label] < 0) {
-    const std::string name(unit_label(symbols.labels.text(static_cast<uint32_t>(label))));
-    labels_[label] = std::any_of(patterns_.begin(), patterns_.end(), [&](const auto& pattern) {
-      return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-    });
-  }
-  return labels_[label] != 0;
+  sort_once(&addresses);
+  return addresses;
 }
 
-uint32_t SliceLooker::new_unit(const Event& event, const Symbols& symbols, bool labelled) {
-  units_.push_back({event.thread, address(event.location, symbols), event.lo, event.lo, labelled});
+}  // namespace
+
+uint32_t SliceLooker::new_unit(const Event& event, uint64_t label) {
+  units_.push_back({event.thread, event.location, event.lo, event.lo, label, false});
   return static_cast<uint32_t>(units_.size() - 1);
 }
 
-void SliceLooker::add(const EventBlock& block, const Symbols& symbols) {
-  events_ += block.events.size();
+bool SliceLooker::matches(uint64_t label, const Symbols& symbols) const {
+  const std::string name(unit_label(symbols.labels.text(static_cast<uint32_t>(label))));
+  return std::any_of(patterns_.begin(), patterns_.end(), [&](const auto& pattern) {
+    return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  });
+}
+
+void SliceLooker::find_labelled(const Symbols& symbols) {
+  std::unordered_map<uint64_t, bool> known;
+  for (Unit& unit : units_) {
+    if (patterns_.empty() || unit.label == kNone) {
+      unit.labelled = patterns_.empty();
+      continue;
+    }
+    const auto [found, is_new] = known.try_emplace(unit.label, false);
+    if (is_new) {
+      found->second = matches(unit.label, symbols);
+    }
+    unit.labelled = found->second;
+  }
+}
+
+void SliceLooker::add(const EventBlock& block) {
+  look_.events += block.events.size();
   for (const Event& event : block.events) {
     Thread& thread = threads_[event.thread];
     if (event.kind() == EventKind::kUnitBegin) {
       if (thread.depth++ == 0) {
-        thread.unit =
-            new_unit(event, symbols, patterns_.empty() || label_matches(event.address, symbols));
+        thread.unit = new_unit(event, event.address);
       }
     } else if (event.kind() == EventKind::kUnitEnd && thread.depth != 0) {
       units_[thread.unit].end = std::max(units_[thread.unit].end, block.hi(event));
       --thread.depth;
     } else if (is(event, kAccesses) && event.size != 0) {
-      const uint32_t unit =
-          thread.depth != 0 ? thread.unit : new_unit(event, symbols, patterns_.empty());
+      const uint32_t unit = thread.depth != 0 ? thread.unit : new_unit(event, kNone);
       units_[unit].end = std::max(units_[unit].end, block.hi(event));
-      const uint64_t pc = address(event.location, symbols);
       const bool stores = event.kind() != EventKind::kRead;
       constexpr uint64_t kWord = 8;
       for (uint64_t word = event.address / kWord; word <= (event.address + event.size - 1) / kWord;
@@ -107,18 +124,19 @@ void SliceLooker::add(const EventBlock& block, const Symbols& symbols) {
         const auto [last, is_new] = last_use_.try_emplace(word, 0);
         if (!is_new) {
           Use& use = uses_[last->second];
-          if (use.unit == unit && use.pc == pc && use.stores == stores) {
+          if (use.unit == unit && use.location == event.location && use.stores == stores) {
             continue;
           }
         }
         last->second = static_cast<uint32_t>(uses_.size());
-        uses_.push_back({word, unit, pc, stores});
+        uses_.push_back({word, unit, event.location, stores});
       }
     }
   }
 }
 
-SliceLook SliceLooker::finish() {
+void SliceLooker::end(const Symbols& symbols) {
+  find_labelled(symbols);
   // What never ended goes on.
   for (const auto& [number, thread] : threads_) {
     if (thread.depth != 0) {
@@ -128,9 +146,10 @@ SliceLook SliceLooker::finish() {
   std::sort(uses_.begin(), uses_.end(), [&](const Use& a, const Use& b) {
     return a.word != b.word ? a.word < b.word : units_[a.unit].begin < units_[b.unit].begin;
   });
-  SliceLook look;
-  look.events = events_;
-  std::vector<bool> met(units_.size());
+  std::vector<uint32_t> seen;
+  std::vector<uint32_t> met;
+  std::vector<uint32_t> met_units;
+  std::vector<bool> has_met(units_.size());
   for (size_t at = 0; at < uses_.size();) {
     size_t end = at;
     bool found = false;
@@ -144,32 +163,27 @@ SliceLook SliceLooker::finish() {
       ends[own].add(unit.thread, unit.end);
     }
     for (; at < end; ++at) {
-      look.seen.push_back(uses_[at].pc);
-      look.seen.push_back(units_[uses_[at].unit].pc);
+      seen.push_back(uses_[at].location);
+      seen.push_back(units_[uses_[at].unit].location);
       if (found) {
-        look.met.push_back(uses_[at].pc);
-        look.met.push_back(units_[uses_[at].unit].pc);
-        met[uses_[at].unit] = true;
+        met.push_back(uses_[at].location);
+        met.push_back(units_[uses_[at].unit].location);
+        has_met[uses_[at].unit] = true;
       }
     }
   }
   for (const Use& use : uses_) {
-    if (met[use.unit]) {
-      look.met_units.push_back(use.pc);
-      look.met_units.push_back(units_[use.unit].pc);
+    if (has_met[use.unit]) {
+      met_units.push_back(use.location);
+      met_units.push_back(units_[use.unit].location);
     }
   }
-  for (std::vector<uint64_t>* const all : {&look.seen, &look.met, &look.met_units}) {
-    sort_once(all);
-    all->erase(all->begin(), std::upper_bound(all->begin(), all->end(), uint64_t{0}));
-  }
-  return look;
+  look_.seen = addresses_of(std::move(seen), symbols);
+  look_.met = addresses_of(std::move(met), symbols);
+  look_.met_units = addresses_of(std::move(met_units), symbols);
 }
 
-namespace {
-
-Result<void> for_each_block(const std::string& file,
-                            const std::function<void(const EventBlock&, const Symbols&)>& visit) {
+Result<uint64_t> events_of_slice(const std::string& file) {
   SourceOptions options;
   options.format = InputFormat::kCapture;
   auto source = open_events(file, options);
@@ -177,6 +191,7 @@ Result<void> for_each_block(const std::string& file,
     return tl::unexpected<Error>(source.error());
   }
   EventBlock block;
+  uint64_t events = 0;
   while (!stop_asked()) {
     const auto more = (*source)->next(block);
     if (!more) {
@@ -185,25 +200,9 @@ Result<void> for_each_block(const std::string& file,
     if (!*more) {
       break;
     }
-    visit(block, (*source)->symbols());
+    events += block.events.size();
   }
-  return {};
-}
-
-}  // namespace
-
-Result<uint64_t> events_of_slice(const std::string& file) {
-  uint64_t events = 0;
-  return for_each_block(
-             file, [&](const EventBlock& block, const Symbols&) { events += block.events.size(); })
-      .map([&] { return events; });
-}
-
-Result<SliceLook> look_at_slice(const std::string& file, const std::vector<std::string>& labels) {
-  SliceLooker looker(labels);
-  return for_each_block(file, [&](const EventBlock& block,
-                                  const Symbols& symbols) { looker.add(block, symbols); })
-      .map([&] { return looker.finish(); });
+  return events;
 }
 
 }  // namespace tsomon

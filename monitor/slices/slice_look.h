@@ -7,6 +7,7 @@
 //             one time, and access the same word, one of them as a store.
 // Words       Of 8 bytes, aligned; locks and the like are not looked at.
 // Labels      With patterns (shell patterns of whole labels) one of the two is to be a unit with such a label.
+// Symbols     Events name code and labels by number: what these are is asked at the end.
 // Complexity  O(n log n) time, O(n) memory in the accesses that differ in unit, word or instruction.
 // Thread-safety: none.
 #pragma once
@@ -16,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "monitor/input/open_events.h"
 #include "tso/model/trace.h"
 #include "tso/support/result.h"
 
@@ -30,26 +32,29 @@ struct SliceLook {
   std::vector<uint64_t> met_units;
 };
 
-class SliceLooker {
+class SliceLooker : public EventOnlooker {
  public:
   explicit SliceLooker(std::vector<std::string> labels = {}) : patterns_(std::move(labels)) {}
 
-  // In the order of time. `symbols` grow, and have addresses for locations.
-  void add(const EventBlock& block, const Symbols& symbols);
-  SliceLook finish();
+  void add(const EventBlock& block) override;
+  // `symbols` have addresses for locations.
+  void end(const Symbols& symbols) override;
+  // What the events show; once end() was called.
+  const SliceLook& look() const { return look_; }
 
  private:
   struct Unit {
     uint32_t thread = 0;
-    uint64_t pc = 0;  // where it begins
+    uint32_t location = Event::kNoLocation;  // where it begins
     int64_t begin = 0;
     int64_t end = 0;
-    bool labelled = false;  // as asked for
+    uint64_t label = kNone;
+    bool labelled = false;  // as asked for; at the end
   };
   struct Use {
     uint64_t word = 0;
     uint32_t unit = 0;
-    uint64_t pc = 0;
+    uint32_t location = Event::kNoLocation;
     bool stores = false;
   };
   struct Thread {
@@ -57,23 +62,21 @@ class SliceLooker {
     uint32_t unit = 0;  // the outermost one that is open
   };
 
-  uint32_t new_unit(const Event& event, const Symbols& symbols, bool labelled);
-  uint64_t address(uint32_t location, const Symbols& symbols);
-  bool label_matches(uint64_t label, const Symbols& symbols);
+  static constexpr uint64_t kNone = UINT64_MAX;
+
+  uint32_t new_unit(const Event& event, uint64_t label);
+  bool matches(uint64_t label, const Symbols& symbols) const;
+  void find_labelled(const Symbols& symbols);
 
   std::vector<std::string> patterns_;
-  std::vector<int8_t> labels_;                        // by id: whether they match; -1: not known
-  std::unordered_map<uint32_t, uint64_t> addresses_;  // by location
   std::unordered_map<uint32_t, Thread> threads_;
   std::vector<Unit> units_;
   std::vector<Use> uses_;
   std::unordered_map<uint64_t, uint32_t> last_use_;  // of a word
-  uint64_t events_ = 0;
+  SliceLook look_;
 };
 
 // Of a capture: how many events it has. O(1) memory.
 Result<uint64_t> events_of_slice(const std::string& file);
-// Of a capture.
-Result<SliceLook> look_at_slice(const std::string& file, const std::vector<std::string>& labels);
 
 }  // namespace tsomon

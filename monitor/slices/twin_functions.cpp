@@ -43,7 +43,7 @@ void TwinFunctions::add(const std::string& file, const std::string& shown, uint6
     by_twin.emplace(function.twin, function.entry);
   }
   std::unordered_map<std::string_view, uint64_t> by_name;  // "f.tsomon": its entry
-  for (const attach::Symbol& symbol : (*image)->symbols()) {
+  for (const attach::Symbol& symbol : (*image)->functions()) {
     if (const auto twin = by_twin.find(symbol.address); twin != by_twin.end()) {
       by_name.emplace(symbol.name, twin->second + bias);
     }
@@ -51,12 +51,12 @@ void TwinFunctions::add(const std::string& file, const std::string& shown, uint6
     constexpr uint64_t kEndbr = 4;
     for (const uint64_t entry : {symbol.address + bias, symbol.address + bias + kEndbr}) {
       if (const auto named = entries_.find(entry);
-          symbol.function && named != entries_.end() && named->second.empty()) {
-        named->second = symbol.readable;
+          named != entries_.end() && named->second.empty()) {
+        named->second = symbol.readable();
       }
     }
   }
-  for (const attach::Symbol& symbol : (*image)->symbols()) {
+  for (const attach::Symbol& symbol : (*image)->functions()) {
     std::string_view name = symbol.name;
     if (name.find(kTwin) == std::string_view::npos || symbol.size == 0) {
       continue;

@@ -318,11 +318,6 @@ class AtomicitySearch {
 
   static AskedPlaces::Places listed(const Places& places) { return {places.begin(), places.end()}; }
 
-  // In another window of the input.
-  bool found_before(const Places& places) const {
-    return options_.asked != nullptr && options_.asked->found(listed(places));
-  }
-
   // Nothing more is to be learnt about these places.
   bool over(const Detour& detour) {
     const auto at = tried_.find(places(detour));
@@ -384,9 +379,8 @@ class AtomicitySearch {
     if (mirrored(detour)) {
       return true;
     }
-    const auto [at, is_new] = tried_.try_emplace(places(detour));
+    const auto at = tried_.try_emplace(places(detour)).first;
     Tried& tried = at->second;
-    tried.found = tried.found || (is_new && found_before(at->first));
     if (tried.over()) {
       tried.more = true;
       return false;
@@ -457,22 +451,34 @@ class AtomicitySearch {
     }
     if (tried.found) {
       AtomicityViolation& violation = result_.violations.emplace_back(*answer.violation);
+      if (options_.asked != nullptr) {
+        violation.in.places = listed(places);
+        if (has_mirror(*answer.detour)) {
+          violation.in.mirror = listed(mirror_places(*answer.detour));
+        }
+      }
       kept_.keep(answer.witness, violation.tier == Tier::kSyncPreserving, &violation.witness,
                  &violation.brief);
       result_.without_witness = kept_.in_short();
     }
   }
 
-  // The same two conflicts, closed by the other one.
+  // The same two conflicts may be closed by the other one.
+  bool has_mirror(const Detour& detour) const {
+    return !options_.every_end && detour.to != detour.from &&
+           units_.is_unit(units_.unit_of(detour.to)) &&
+           units_.unit_of(detour.to) == units_.unit_of(detour.from);
+  }
+  Places mirror_places(const Detour& detour) const {
+    return places({detour.from, detour.last, detour.first, detour.to});
+  }
+  // They are, and it was found.
   bool mirrored(const Detour& detour) const {
-    if (options_.every_end || detour.to == detour.from ||
-        !units_.is_unit(units_.unit_of(detour.to)) ||
-        units_.unit_of(detour.to) != units_.unit_of(detour.from)) {
+    if (!has_mirror(detour)) {
       return false;
     }
-    const Places other = places({detour.from, detour.last, detour.first, detour.to});
-    const auto there = tried_.find(other);
-    return there != tried_.end() ? there->second.found : found_before(other);
+    const auto there = tried_.find(mirror_places(detour));
+    return there != tried_.end() && there->second.found;
   }
 
   bool ask(Query& query, const Detour& detour, Answer* answer) const {

@@ -43,6 +43,7 @@ struct AtomicityViolation {
   Tier tier = Tier::kSyncPreserving;
   std::vector<uint32_t> witness;  // events of the reordering, up to `last`; empty: only in short
   ShortWitness brief;
+  FoundPlaces in;  // where windows are looked at, AtomicityOptions::asked
 };
 
 struct AtomicityOptions {
@@ -51,8 +52,10 @@ struct AtomicityOptions {
   // A cycle of two units and two locations is reported once, whichever of its accesses closes it;
   // true: for each of them.
   bool every_end = false;
-  unsigned jobs = 1;                    // threads; the result does not depend on it
-  AskedPlaces* asked = nullptr;         // in other windows of the input, and here in the end
+  unsigned jobs = 1;  // threads; the result does not depend on it
+  // In other windows of the input, and here in the end. What was found is asked about again: what another end of the
+  // same cycle comes to depends on it.
+  AskedPlaces* asked = nullptr;
   const KnownValues* values = nullptr;  // of stores and of waiting loops
 };
 

@@ -110,7 +110,7 @@ class DeadlockSearch {
         continue;
       }
       ++tries;
-      if (ask_lost(wait, notifications)) {
+      if (ask_lost(wait, notifications, places)) {
         tries = kFound;
         --result_.refused;
       }
@@ -151,7 +151,8 @@ class DeadlockSearch {
     return open ? all : std::vector<NodeId>();
   }
 
-  bool ask_lost(const Wait& wait, const std::vector<NodeId>& notifications) {
+  bool ask_lost(const Wait& wait, const std::vector<NodeId>& notifications,
+                const AskedPlaces::Places& places) {
     auto meeting = query_.lost(wait.release, notifications, options_.sync_preserving);
     if (!meeting) {
       return false;
@@ -174,7 +175,7 @@ class DeadlockSearch {
       return false;
     }
     deadlock.looked = looked_before(release);
-    keep(witness, std::move(deadlock));
+    keep(witness, places, std::move(deadlock));
     return true;
   }
 
@@ -197,7 +198,10 @@ class DeadlockSearch {
     return false;
   }
 
-  void keep(const Witness& witness, Deadlock&& deadlock) {
+  void keep(const Witness& witness, const AskedPlaces::Places& places, Deadlock&& deadlock) {
+    if (options_.asked != nullptr) {
+      deadlock.in.places = places;
+    }
     kept_.keep(witness, false, &deadlock.witness, &deadlock.brief);
     result_.without_witness = kept_.in_short();
     result_.deadlocks.push_back(std::move(deadlock));
@@ -402,7 +406,7 @@ class DeadlockSearch {
     tried->asked = true;
     remember(places, tried->found);
     if (tried->found) {
-      keep(answer.witness, std::move(*answer.deadlock));
+      keep(answer.witness, places, std::move(*answer.deadlock));
     }
   }
 

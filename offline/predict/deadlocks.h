@@ -53,6 +53,7 @@ struct Deadlock {
   ShortWitness brief;
   // Of a wait: whether its thread has accessed anything since it has the mutex, as far as was recorded.
   bool looked = true;
+  FoundPlaces in;  // where windows are looked at, DeadlockOptions::asked
 };
 
 struct DeadlockOptions {

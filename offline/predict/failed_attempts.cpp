@@ -13,6 +13,9 @@ constexpr uint32_t kStores = kind_mask(EventKind::kWrite) | kind_mask(EventKind:
 
 FailedAttempts::FailedAttempts(const Model& model, const KnownValues* known)
     : model_(model), known_(known) {
+  if (known != nullptr) {
+    waiting_ = known->waiting;
+  }
   for (NodeId id = 0; id < model.size(); ++id) {
     if (has(id) && model.event(id).location != Event::kNoLocation) {
       waiting_.insert(model.event(id).location);

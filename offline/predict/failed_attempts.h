@@ -8,7 +8,8 @@
 // In a witness  An access fails, as far as we know, if it reads what another store has left, and
 //             either it is at a place in the source where threads have failed in the trace, or it
 //             is a locked operation that finds what it wrote in the trace: it would leave it.
-//             Where nobody has failed in the trace a load is not known to be an attempt.
+//             Where nobody has failed in the trace a load is known to be an attempt by the code alone
+//             (KnownValues::waiting).
 // Misses      Violations that end with a locked operation which finds what it wrote (one that
 //             counts to where it is), and those that an access at a place where threads wait ends.
 // Source      Theory, "Waiting inside of a unit" (docs/theory.md).
@@ -36,7 +37,7 @@ class FailedAttempts {
     const uint32_t event = model_.node(id).event;
     return known_ != nullptr && event < known_->failed.size() && known_->failed[event];
   }
-  // Threads have failed at its place in the source.
+  // Threads have failed at its place in the source, or the code there waits.
   bool waits(NodeId id) const { return waiting_.count(model_.event(id).location) != 0; }
   // The access, whose read is free, may be one in the witness.
   bool fails(const Witness& witness, NodeId id) const;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "tso/model/word_lock.h"
@@ -41,6 +42,7 @@ static_assert(sizeof(WordValues) == 1, "there is one for each event");
 struct KnownValues {
   std::vector<bool> failed;  // attempts of waiting loops
   std::vector<WordValues> words;
+  std::unordered_set<uint32_t> waiting;  // locations where the code waits for what a load finds
 };
 
 // Of a value that is written; 0: not known. Two values may have one.

@@ -380,7 +380,7 @@ class LifetimeSearch {
         },
         &answer_.invalid);
     if (valid) {
-      answer_.use = UseAfterEnd{end, use, happened, tier, {}, {}};
+      answer_.use = UseAfterEnd{end, use, happened, tier, {}, {}, {}};
       answer_.witness = std::move(*witness);
     }
     return valid;
@@ -439,6 +439,7 @@ LifetimeResult predict_lifetimes(Query& query, const LifetimeOptions& options) {
           const bool is_free = std::get<0>(places) == EventKind::kFree;
           auto& all = is_free ? result.after_free : result.after_destroy;
           UseAfterEnd& use = all.emplace_back(std::move(*answer.use));
+          use.in.places = listed_lifetime(places);
           kept.keep(answer.witness, use.tier == Tier::kSyncPreserving, &use.witness, &use.brief);
           result.without_witness = kept.in_short();
         });
@@ -457,8 +458,9 @@ void predict_lifetime_races(Query& query, const LifetimeOptions& options, RaceRe
   KeptWitnesses kept(query.model(), options.max_witness_events);
   const uint64_t in_short = races->without_witness;
   try {
-    ask_all(query, options, true, races, [&](const LifetimePlaces&, LifetimeAnswer& answer) {
+    ask_all(query, options, true, races, [&](const LifetimePlaces& places, LifetimeAnswer& answer) {
       Race& race = races->races.emplace_back(std::move(*answer.race));
+      race.in.places = listed_lifetime(places);
       kept.keep(answer.witness, race.tier == Tier::kSyncPreserving, &race.witness, &race.brief);
       races->without_witness = in_short + kept.in_short();
     });

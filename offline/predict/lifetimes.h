@@ -39,6 +39,7 @@ struct UseAfterEnd {
   // The events of the reordering, the use last. Empty: it was validated, and only `brief` was kept.
   std::vector<uint32_t> witness;
   ShortWitness brief;
+  FoundPlaces in;  // where windows are looked at, LifetimeOptions::asked
 };
 
 struct LifetimeOptions {

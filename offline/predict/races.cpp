@@ -340,6 +340,9 @@ RaceResult predict_races(Query& query, const RaceOptions& options) {
       result.windowed = result.windowed || answer.windowed;
       if (answer.race) {
         Race& race = result.races.emplace_back(std::move(*answer.race));
+        if (options.asked != nullptr) {
+          race.in.places = listed(questions[i].places);
+        }
         kept.keep(answer.witness, race.tier == Tier::kSyncPreserving, &race.witness, &race.brief);
         result.without_witness = kept.in_short();
       }

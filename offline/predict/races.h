@@ -37,6 +37,7 @@ struct Race {
   // was kept.
   std::vector<uint32_t> witness;
   ShortWitness brief;
+  FoundPlaces in;  // where windows are looked at, RaceOptions::asked
 };
 
 struct RaceOptions {

@@ -212,8 +212,7 @@ class ThreeUnits {
     AskedPlaces::Places sorted = places;
     std::sort(sorted.begin(), sorted.end());
     if ((!options_.every_end && found_.count(sorted) != 0) || closed_.count(places.back()) != 0 ||
-        ++attempts_[places] > kNearest || ++asked_ > kMaxAsked ||
-        (options_.asked != nullptr && options_.asked->found(places))) {
+        ++attempts_[places] > kNearest || ++asked_ > kMaxAsked) {
       return;
     }
     auto meeting = query_.circle(chain, options_.sync_preserving);
@@ -235,6 +234,9 @@ class ThreeUnits {
       options_.asked->asked(places, true);
     }
     AtomicityViolation& violation = result_.violations.emplace_back();
+    if (options_.asked != nullptr) {
+      violation.in.places = std::move(places);
+    }
     violation.first = events[0];
     violation.to = events[1];
     violation.via = {events[2], events[3]};

@@ -9,7 +9,9 @@ namespace {
 
 template <typename List>
 void forget(List* list, ThreadId thread, int64_t lo) {
-  const auto at = std::find(list->begin(), list->end(), std::pair(thread, lo));
+  const auto at = std::find_if(list->begin(), list->end(), [&](const auto& one) {
+    return one.thread == thread && one.lo == lo;
+  });
   if (at != list->end()) {
     list->erase(at);
   }
@@ -32,10 +34,10 @@ void ValueOrder::add(const Item& item) {
   }
   const Place place = place_of(item.event);
   if (item.read) {
-    readers_[{place, *item.read}].emplace_back(thread, item.event.lo);
+    readers_[{place, *item.read}].push_back({thread, item.event.lo, item.hi});
   }
   if (item.written) {
-    writers_[{place, *item.written}].emplace_back(thread, item.event.lo);
+    writers_[{place, *item.written}].push_back({thread, item.event.lo, item.hi});
   }
   ++pending_;
 }
@@ -45,25 +47,27 @@ bool ValueOrder::brings(ThreadId except, const Place& place, uint64_t value, int
   const auto found = writers_.find({place, value});
   return found != writers_.end() &&
          std::any_of(found->second.begin(), found->second.end(),
-                     [&](const auto& one) { return one.first != except && one.second <= until; });
+                     [&](const Access& one) { return one.thread != except && one.lo <= until; });
 }
 
-bool ValueOrder::wants(ThreadId except, const Place& place, uint64_t value, int64_t until) const {
+bool ValueOrder::wants(ThreadId except, const Place& place, uint64_t value, int64_t until,
+                       int64_t over) const {
   const auto found = readers_.find({place, value});
   return found != readers_.end() &&
-         std::any_of(found->second.begin(), found->second.end(),
-                     [&](const auto& one) { return one.first != except && one.second <= until; });
+         std::any_of(found->second.begin(), found->second.end(), [&](const Access& one) {
+           return one.thread != except && one.lo <= until && one.hi <= over;
+         });
 }
 
-// A load of another thread that began by then reads a value that nobody pending writes: the
-// location holds that one first.
+// A load of another thread that began by then, and was over by then, reads a value that nobody
+// pending writes: the location holds that one first.
 bool ValueOrder::begins_with_another(ThreadId except, const Place& place, uint64_t value,
-                                     int64_t until) const {
+                                     int64_t until, int64_t over) const {
   for (auto at = readers_.lower_bound({place, 0}); at != readers_.end() && at->first.first == place;
        ++at) {
     spend(1);
     if (at->first.second != value && !writers_.contains(at->first) &&
-        wants(except, place, at->first.second, until)) {
+        wants(except, place, at->first.second, until, over)) {
       return true;
     }
   }
@@ -83,8 +87,10 @@ ValueOrder::Waits ValueOrder::waits(ThreadId thread, const Item& item, int64_t o
     if (!item.read) {
       return Waits::kNot;
     }
-    if (brings(thread, place, *item.read, over) &&
-        begins_with_another(thread, place, *item.read, over)) {
+    // What may yet come brings nothing to whoever is over.
+    const bool brought = brings(thread, place, *item.read, over);
+    if ((brought || may_come(over)) &&
+        begins_with_another(thread, place, *item.read, over, brought ? INT64_MAX : latest_)) {
       return Waits::kForValue;
     }
     return overwrites(*item.read) ? Waits::kToOverwrite : Waits::kNot;

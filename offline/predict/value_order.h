@@ -10,7 +10,8 @@
 //             store of another thread that brings it; one that would overwrite a value waits for
 //             the loads that still have to read it. No recording has what a location held at first:
 //             that is a value which is read and which no pending store brings, else what the first one
-//             reads. Nothing waits for what certainly came later, and nobody in a circle, or beyond
+//             reads. A value that comes later is waited for where another one, which is over, has read what
+//             nobody brought. Nothing waits for what certainly came later, and nobody in a circle, or beyond
 //             where it has to be over: then one that only would overwrite a value goes on, as later
 //             loads may find the value again, and of several the one that has to be over first.
 // Misses      Orders that no such choice of one step at a time leads to; values that are not known,
@@ -73,9 +74,10 @@ class ValueOrder {
   bool may_come(int64_t until) const {
     return !finished_ && until > latest_ && pending_ < kMostAhead;
   }
-  bool wants(ThreadId except, const Place& place, uint64_t value, int64_t until) const;
-  bool begins_with_another(ThreadId except, const Place& place, uint64_t value,
-                           int64_t until) const;
+  bool wants(ThreadId except, const Place& place, uint64_t value, int64_t until,
+             int64_t over = INT64_MAX) const;
+  bool begins_with_another(ThreadId except, const Place& place, uint64_t value, int64_t until,
+                           int64_t over) const;
   Item take(ThreadId thread);
 
   std::vector<Thread> threads_;
@@ -83,9 +85,14 @@ class ValueOrder {
   int64_t latest_ = INT64_MIN;  // beginning of what was added
   bool finished_ = false;
   std::map<Place, uint64_t> memory_;  // values that are known
-  // Who of the pending events writes, and reads, such a value there, and when they begin.
-  std::map<std::pair<Place, uint64_t>, std::vector<std::pair<ThreadId, int64_t>>> writers_;
-  std::map<std::pair<Place, uint64_t>, std::vector<std::pair<ThreadId, int64_t>>> readers_;
+  // Who of the pending events writes, and reads, such a value there.
+  struct Access {
+    ThreadId thread = 0;
+    int64_t lo = 0;
+    int64_t hi = 0;
+  };
+  std::map<std::pair<Place, uint64_t>, std::vector<Access>> writers_;
+  std::map<std::pair<Place, uint64_t>, std::vector<Access>> readers_;
 };
 
 }  // namespace tsomon::predict

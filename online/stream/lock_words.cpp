@@ -1,6 +1,7 @@
 #include "online/stream/lock_words.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "tso/model/location_table.h"
 #include "tso/support/work.h"
@@ -53,7 +54,8 @@ std::vector<LockWord> LockWords::among(const EventBlock& events) const {
     const Word& word = words_[number];
     for (size_t free = 0; free < kFreeValues; ++free) {
       if (word.may_be[free] && word.given_back[free]) {
-        word.told[free] = true;
+        // By several threads, all of which say so.
+        std::atomic_ref(word.told[free]).store(true, std::memory_order_relaxed);
         found.push_back({word.key, static_cast<uint32_t>(free)});
       }
     }
@@ -187,6 +189,7 @@ void LockWords::step(const EventBlock& block, const Event& event, Word* word) {
   const bool locked = event.kind() == EventKind::kReadModifyWrite;
   const auto read = block.read_value(event);
   const auto written = block.write_value(event);
+  const bool follows_last = !locked || read == word->last;
   for (size_t free = 0; free < kFreeValues; ++free) {
     if (!word->may_be[free]) {
       continue;
@@ -201,7 +204,7 @@ void LockWords::step(const EventBlock& block, const Event& event, Word* word) {
         break;
       case WordStep::kGives:
         holders.erase(at);
-        word->given_back[free] = true;
+        word->given_back[free] = word->given_back[free] || follows_last;
         break;
       case WordStep::kFrees:
       case WordStep::kBreaks:
@@ -209,6 +212,7 @@ void LockWords::step(const EventBlock& block, const Event& event, Word* word) {
         break;
     }
   }
+  word->last = written;
 }
 
 void LockWords::refute(size_t free, Word* word) {

@@ -6,7 +6,8 @@
 //             may still have been in a buffer then: if another thread's may, it is taken for no lock,
 //             and if its own may, until another thread looks at it that early.
 // Told        Words that have been given back once with such values: what comes is more likely to
-//             agree with them.
+//             agree with them. A locked operation that gives back does not count where it has read
+//             what the store before it in the stream did not write: a store between them comes later.
 // Later       What comes later may show that a word that was told to be a lock is none: misled().
 // Complexity  A look-up for each store, which most do not get past; locked operations two.
 // Memory      At most kMaxWords words, and kMaxPending stores of a thread. What is more is no lock.
@@ -49,6 +50,7 @@ class LockWords {
     bool may_be[kFreeValues] = {true, true, true};
     bool given_back[kFreeValues] = {};
     mutable bool told[kFreeValues] = {};
+    std::optional<uint64_t> last;  // written
     std::array<std::vector<ThreadId>, kFreeValues> holders;
     // A store of the thread may have been in its buffer until then.
     struct Making {

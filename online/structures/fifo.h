@@ -6,7 +6,9 @@
 // Thread-safety: none.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <vector>
 
 namespace tsomon {
@@ -38,6 +40,20 @@ class Fifo {
   // Likewise.
   void pop_back() {
     items_.pop_back();
+    if (empty()) {
+      clear();
+    }
+  }
+  // Before `place`, of this queue. O(elements after it). Invalidates references.
+  void insert(typename std::vector<T>::iterator place, const T& item) {
+    const auto at = place - begin();
+    push_back() = item;
+    std::rotate(begin() + at, std::prev(end()), end());
+  }
+  // O(size()).
+  template <typename Condition>
+  void erase_if(const Condition& condition) {
+    items_.erase(std::remove_if(begin(), end(), condition), end());
     if (empty()) {
       clear();
     }

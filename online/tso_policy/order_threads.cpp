@@ -92,11 +92,10 @@ void OrderThreads::release_committed(OrderThread& thread) {
     }
     pop_pending(thread);
   }
-  auto committed = thread.waiting.begin();
-  while (committed != thread.waiting.end() && committed->store <= thread.drained) {
-    thread.released.push_back(*committed++);
+  while (!thread.waiting.empty() && thread.waiting.front().store <= thread.drained) {
+    thread.released.push_back() = thread.waiting.front();
+    thread.waiting.pop_front();
   }
-  thread.waiting.erase(thread.waiting.begin(), committed);
 }
 
 void OrderThreads::order_store(const OrderEvent& now, bool drains) {
@@ -153,6 +152,9 @@ void OrderThreads::order_load(const OrderEvent& now) {
   mine.ordered[1] = OrderThread::kNone;  // the next one comes after this load
   const OrderThread::Forwarded load{now.store, now.location, {now.unit, now.access()}};
   for (auto* list : {&mine.forwarded, &mine.waiting}) {
+    if (!list->empty() && list->back().load.unit == now.unit && list->back().store <= load.store) {
+      continue;
+    }
     // Loads of one location are ordered among themselves: the latest stands for the others.
     const auto end = std::upper_bound(
         list->begin(), list->end(), load.store,
@@ -168,7 +170,7 @@ void OrderThreads::order_load(const OrderEvent& now) {
     }
     list->insert(end, load);
     if (list->size() > max_pending_) {
-      list->erase(list->begin());
+      list->pop_front();
       ++graph_.statistics().evicted;
     }
   }
@@ -212,7 +214,7 @@ void OrderThreads::join(const OrderEvent& now) {
   for (const LastEvent* last : {&child.last_store, &child.last_load, &child.last_drain}) {
     link(*last, now, EdgeKind::kThread);
   }
-  for (const auto* list : {&child.forwarded, &child.released, &child.waiting}) {
+  for (auto* list : {&child.forwarded, &child.released, &child.waiting}) {
     for (const OrderThread::Forwarded& load : *list) {
       link(load.load, now, EdgeKind::kThread);
     }
@@ -235,13 +237,12 @@ bool OrderThreads::follow_units(OrderThread& thread) const {
     *node = *node == OrderThread::kNone ? *node : graph_.moved_to(*node);
     any |= *node != OrderThread::kNone;
   };
-  const auto move_all = [&](std::vector<OrderThread::Forwarded>& list) {
+  const auto move_all = [&](Fifo<OrderThread::Forwarded>& list) {
     for (OrderThread::Forwarded& load : list) {
       move(&load.load.unit);
     }
-    std::erase_if(list, [](const OrderThread::Forwarded& load) {
-      return load.load.unit == OrderThread::kNone;
-    });
+    list.erase_if(
+        [](const OrderThread::Forwarded& load) { return load.load.unit == OrderThread::kNone; });
   };
   move(&thread.unit);
   any |= thread.run != OrderThread::kNone;

@@ -93,12 +93,13 @@ struct OrderThread {
   Fifo<PendingStore> pending;
   PendingStore* storing = nullptr;  // the last of them, and its `last`
   uint64_t storing_last = 0;
-  uint64_t evicted = 0;              // stores up to this number are not in `pending`
-  std::vector<Forwarded> forwarded;  // loads not yet linked to a later store, by store
-  std::vector<Forwarded> waiting;    // loads whose source has not committed, by store
-  std::vector<Forwarded> released;   // loads whose source has
-  StoreClock clock;                  // what comes before what follows here
-  size_t trim_at = 2;                // entries of `clock`, until some are looked for to be dropped
+  uint64_t evicted = 0;  // stores up to this number are not in `pending`
+  // Of loads of one unit one is enough: the edge from their unit is the same. The source of the first commits first.
+  Fifo<Forwarded> forwarded;  // loads not yet linked to a later store, by store
+  Fifo<Forwarded> waiting;    // loads whose source has not committed, by store
+  Fifo<Forwarded> released;   // loads whose source has
+  StoreClock clock;           // what comes before what follows here
+  size_t trim_at = 2;         // entries of `clock`, until some are looked for to be dropped
 };
 
 class OrderThreads {

@@ -57,9 +57,8 @@ OwnCode::OwnCode(const std::string& program, const std::string& map) {
   if (ranges_.empty()) {
     throw std::runtime_error(map + ": no code of the program's own");
   }
-  for (const attach::Symbol& symbol : image_->symbols()) {
-    if (symbol.function && contains(symbol.address) &&
-        (functions_.empty() || functions_.back() != symbol.address)) {
+  for (const attach::Symbol& symbol : image_->functions()) {
+    if (contains(symbol.address) && (functions_.empty() || functions_.back() != symbol.address)) {
       functions_.push_back(symbol.address);
     }
   }
@@ -71,25 +70,13 @@ bool OwnCode::contains(uint64_t address) const {
 }
 
 std::string OwnCode::function(uint64_t address) const {
-  const std::vector<attach::Symbol>& symbols = image_->symbols();
-  auto at = std::upper_bound(
-      symbols.begin(), symbols.end(), address,
-      [](uint64_t wanted, const attach::Symbol& symbol) { return wanted < symbol.address; });
-  while (at != symbols.begin()) {
-    --at;
-    if (at->function && address < at->address + at->size) {
-      return at->name.substr(0, at->name.find('.'));
-    }
-    if (at->function && at->address + 0x10000 < address) {
-      break;
-    }
-  }
-  return "?";
+  const attach::Symbol* const symbol = attach::symbol_around(image_->functions(), address);
+  return symbol == nullptr ? "?" : std::string(symbol->text().substr(0, symbol->text().find('.')));
 }
 
 uint64_t OwnCode::address_of(const std::string& function) const {
-  for (const attach::Symbol& symbol : image_->symbols()) {
-    if (symbol.function && symbol.name == function) {
+  for (const attach::Symbol& symbol : image_->functions()) {
+    if (symbol.text() == function) {
       return symbol.address;
     }
   }

@@ -112,6 +112,17 @@ TEST_CASE("packs: what was written is read") {
   CHECK(read(written({}))->empty());
 }
 
+TEST_CASE("packs: one of any size is read, also where what it unpacks to fills the reader's room") {
+  std::string text;
+  const size_t most = 2 * ZSTD_DStreamOutSize();
+  for (size_t blocks = 0; blocks * kBlock <= most; ++blocks) {
+    text.resize(blocks * kBlock, static_cast<char>('a' + blocks % 26));
+    const auto again = read(written({{"member", text}}));
+    REQUIRE_MESSAGE(again, again.error().to_string());
+    REQUIRE(again->at("member") == text);
+  }
+}
+
 TEST_CASE("packs: members that are not read are left out") {
   const std::string bytes = written({{"a", std::string(700, 'a')}, {"b", "bb"}});
   ArchiveReader reader(bytes);

@@ -4,7 +4,7 @@
 # already, and examples/ and tests/ of the project.
 PREPARED = {
     "docs/guide/check.md": "tsomon record -o run.tsomon -- ./bank_transfer; tsomon record -o pool.tsomon -- ./task_pool; "
-                        "tsomon record -o fenced.tsomon -- ./task_pool fenced; cp tests/fuzz/corpus/perf/file.data perf.data",
+                        "tsomon record -o fenced.tsomon -- ./task_pool fenced; tsomon generate --events 20000 -o long.std; cp tests/fuzz/corpus/perf/file.data perf.data",
     "docs/guide/dormant.md": "cp tests/guide/bank.cpp server.cpp",
     "docs/guide/elsewhere.md": "tsomon record -o run.tsomon -- ./bank_transfer; tsomon pack -o other.tsomon.pack run.tsomon",
     "docs/guide/explain.md": "tsomon record -o event_count.tsomon -- ./event_count",
@@ -16,6 +16,7 @@ PREPARED = {
 
 # Commands that are run before those in which the pattern is found.
 BEFORE = {
+    "docs/guide/report.md": {r"report run\.json$": "tsomon run --output json -- ./bank_transfer >run.json"},
     "docs/guide/which-property.md": {r"run\.tsomon +# (.+)$": r"tsomon record -o run.tsomon -- \1"},
 }
 
@@ -53,6 +54,12 @@ LEFT_OUT = {
     "docs/guide/embedding.md": {
         "c++ ": "an installed tsomon; tests/install has both",
         "cc ": "likewise",
+    },
+    "docs/guide/fleet.md": {
+        "tsomon submit": "a server; tests/fleet has some",
+        "tsomon worker": "likewise",
+        "tsomon fleet": "likewise",
+        "tsomon findings": "likewise",
     },
     "docs/guide/monitor.md": {
         "./bank_server &": "a server that runs on, and one that watches it; tests/service/check_canary does what the page says",

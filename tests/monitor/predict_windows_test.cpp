@@ -1,13 +1,19 @@
 // Predictions from inputs that are longer than a window, against all reorderings of the whole.
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "decoders/std/reader.h"
+#include "monitor/findings/result_json.h"
+#include "monitor/predict/merge_parts.h"
 #include "monitor/predict/predict.h"
 #include "tests/predict/small_traces.h"
 #include "tests/rounds.h"
@@ -306,4 +312,107 @@ TEST_CASE("windows under TSO: stores have been committed when one begins") {
   CHECK(part.windows == 2);
   CHECK(part.atomicity.violations.size() == 2);
   CHECK(part.atomicity.invalid == 0);
+}
+
+namespace {
+
+std::string json_of(const Trace& trace, uint64_t window, std::optional<PartChoice> part,
+                    uint64_t max_events = UINT64_MAX) {
+  PredictOptions options;
+  options.window_events = window;
+  options.max_events = max_events;
+  options.part = part;
+  TraceSource source(trace);
+  const auto prediction = predict_source(source, options);
+  REQUIRE(prediction.has_value());
+  std::string text;
+  put_json_line(prediction_json("input", *prediction), "tsomon predict",
+                [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("windows: what parts find is what one process finds, put together") {
+  std::mt19937 random(77);
+  int found = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    SmallTraceShape shape;
+    shape.threads = 2 + random() % 2;
+    shape.events = 10 + random() % 20;
+    shape.units = random() % 2 == 0;
+    shape.waits = random() % 2 == 0;
+    shape.tries = shape.waits;
+    shape.mostly_locks = random() % 4 == 0;
+    shape.exchanges = random() % 3 == 0;
+    const Trace trace = random_small_trace(random, shape);
+    const uint64_t window = 5 + random() % 8;
+    const uint64_t most = random() % 4 == 0 ? 9 + random() % 9 : UINT64_MAX;
+    const uint64_t of = 1 + random() % 5;
+    CAPTURE(text(trace));
+    CAPTURE(window);
+    const std::string whole = json_of(trace, window, {}, most);
+    std::vector<std::pair<std::string, std::string>> parts;
+    for (uint64_t number = of; number > 0; --number) {
+      parts.emplace_back("part", json_of(trace, window, PartChoice{number, of}, most));
+    }
+    const auto merged = merge_prediction_parts(parts);
+    REQUIRE(merged.has_value());
+    CHECK(json_line(merged->object, "tsomon predict") == whole);
+    CHECK(merged->found == (whole.find("\"predicted\"") != std::string::npos));
+    found += merged->found ? 1 : 0;
+    if (of > 1) {
+      parts.pop_back();
+      CHECK_FALSE(merge_prediction_parts(parts).has_value());
+    }
+  }
+  CHECK(found > 0);
+}
+
+TEST_CASE("windows: what no part has written is not put together") {
+  const auto trace = read_std_text("T1|w(x)|1\nT2|w(x)|2\nT1|w(y)|3\nT1|w(y)|4\n", "test");
+  REQUIRE(trace.has_value());
+  const std::string one = json_of(*trace, 2, PartChoice{1, 2});
+  const std::string two = json_of(*trace, 2, PartChoice{2, 2});
+  const auto merged = [](const std::string& a, const std::string& b) {
+    return merge_prediction_parts({{"a", a}, {"b", b}});
+  };
+  REQUIRE(merged(two, one).has_value());
+  for (const char* const wrong : {"", "{}", "[1]", "{\"part\": 1}", "{\"part\": {\"number\": 1}}",
+                                  "{\"part\": {\"number\": 3, \"of\": 2}}"}) {
+    CHECK_FALSE(merged(one, wrong).has_value());
+  }
+  CHECK_FALSE(merged(one, one).has_value());
+  CHECK_FALSE(merged(one, json_of(*trace, 3, PartChoice{2, 2})).has_value());
+  // Each member in turn is something else.
+  const auto whole = nlohmann::ordered_json::parse(two);
+  const auto spoil = [&](const auto& spoil_rest, nlohmann::ordered_json at,
+                         const std::function<std::string(nlohmann::ordered_json)>& text) -> void {
+    for (auto it = at.begin(); it != at.end(); ++it) {
+      for (const nlohmann::ordered_json& wrong :
+           {nlohmann::ordered_json(nullptr), nlohmann::ordered_json(-1),
+            nlohmann::ordered_json("x"), nlohmann::ordered_json::array({1}),
+            nlohmann::ordered_json::object()}) {
+        nlohmann::ordered_json other = at;
+        if (at.is_object()) {
+          other[it.key()] = wrong;
+        } else {
+          other[static_cast<size_t>(it - at.begin())] = wrong;
+        }
+        (void)merged(one, text(other));  // an answer or an error
+      }
+      if (it->is_structured() && !it->empty()) {
+        spoil_rest(spoil_rest, *it, [&, it](nlohmann::ordered_json inner) {
+          nlohmann::ordered_json other = at;
+          if (at.is_object()) {
+            other[it.key()] = std::move(inner);
+          } else {
+            other[static_cast<size_t>(it - at.begin())] = std::move(inner);
+          }
+          return text(other);
+        });
+      }
+    }
+  };
+  spoil(spoil, whole, [](const nlohmann::ordered_json& object) { return object.dump(); });
 }

@@ -15,6 +15,8 @@ namespace {
 
 struct Made {
   std::array<double, kSliceKinds> cost{1000, 1000, 1000};  // microseconds a slice
+  double cost_of_time = 0;                                 // ... and for each that it lasts
+  microseconds unit{0};  // the time that a unit takes; units of one thread, one after another
   std::array<microseconds, kSliceKinds> length{microseconds(20'000), microseconds(20'000),
                                                microseconds(20'000)};
   std::vector<uint64_t> shown{1, 2, 3, 4};
@@ -26,6 +28,8 @@ struct Watched {
   std::array<int, kSliceKinds> slices{};
   double cost = 0;
   microseconds in_all{0};
+  microseconds longest_gap{0};  // between slices of everything
+  microseconds last_length{0};  // of one
 
   double share(SliceKind kind) const {
     return static_cast<double>(time[static_cast<size_t>(kind)].count()) /
@@ -35,21 +39,30 @@ struct Watched {
 
 Watched watch(Plan& plan, const Made& made, microseconds until) {
   Watched watched;
+  microseconds last_end{0};
   for (microseconds now{0}; now < until;) {
     const PlannedSlice slice = plan.next(made.rate);
     const auto kind = static_cast<size_t>(slice.kind);
     now = std::max(now, slice.begin);
     const microseconds length = std::min(made.length[kind], slice.time);
+    if (slice.kind == SliceKind::kAll) {
+      watched.longest_gap = std::max(watched.longest_gap, now - last_end);
+      watched.last_length = length;
+      last_end = now + length;
+    }
     now += length;
     watched.time[kind] += length;
-    watched.cost += made.cost[kind];
+    const double cost = made.cost[kind] + made.cost_of_time * static_cast<double>(length.count());
+    watched.cost += cost;
     ++watched.slices[kind];
     watched.in_all = now;
     WatchedSlice learnt;
     learnt.kind = slice.kind;
     learnt.ended = now;
     learnt.watched = length;
-    learnt.cost = microseconds(static_cast<int64_t>(made.cost[kind]));
+    learnt.cost = microseconds(static_cast<int64_t>(cost));
+    learnt.cut_units = made.unit.count() == 0 ? 0 : 1;
+    learnt.units = made.unit.count() == 0 ? 0 : static_cast<uint64_t>(length / made.unit) + 1;
     learnt.bytes = 100'000;
     learnt.shown = made.shown;
     if (slice.functions.which == WatchedFunctions::Which::kBut) {
@@ -87,6 +100,35 @@ TEST_CASE("what watching may cost bounds the share, whatever the program is busy
     const double used = static_cast<double>(watched.in_all.count()) * rate;
     CHECK(watched.cost / used == doctest::Approx(0.02).epsilon(0.1));
   }
+}
+
+TEST_CASE(
+    "a program at full rate is watched for a moment each second, not for long once in minutes") {
+  Made made;
+  made.rate = 2;
+  made.cost_of_time = 390;  // 300 events a microsecond, 1.3 microseconds for each
+  Plan plan({microseconds(20'000), 1, 0.02, false, false, 7});
+  const Watched watched = watch(plan, made, kHour / 6);
+  const double used = static_cast<double>(watched.in_all.count()) * made.rate;
+  CHECK(watched.cost / used == doctest::Approx(0.02).epsilon(0.1));
+  CHECK(watched.longest_gap < microseconds(5'000'000));
+  CHECK(watched.slices[0] > 500);
+
+  // One with little to do is watched as long as was asked for.
+  made.cost_of_time = 0.1;
+  Plan other({microseconds(20'000), 1, 0.02, false, false, 7});
+  CHECK(watch(other, made, kHour / 6).last_length == microseconds(20'000));
+}
+
+TEST_CASE("slices become as long as units need, whatever they cost") {
+  Made made;
+  made.cost_of_time = 390;
+  made.unit = microseconds(2000);
+  Plan plan({microseconds(20'000), 1, 0.02, false, false, 7});
+  const Watched watched = watch(plan, made, kHour);
+  CHECK(watched.time[0] / watched.slices[0] > microseconds(2000));
+  CHECK(watched.cost / static_cast<double>(watched.in_all.count()) ==
+        doctest::Approx(0.02).epsilon(0.1));
 }
 
 TEST_CASE("focus: the same cost, and more time for functions that cost less") {

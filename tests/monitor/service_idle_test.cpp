@@ -108,6 +108,7 @@ TEST_CASE("an idle program keeps to its share of a processor") {
   CHECK(took >= (0.15 - 0.05) / 0.1 * 0.9);
 }
 
+// At once: long before one that stands still would go on; how soon is a matter of how busy the machine is.
 TEST_CASE("a stop ends an idle program at once, also one that stands still") {
   for (const double share : {1.0, 0.0001}) {
     IdleBounds bounds;
@@ -122,7 +123,7 @@ TEST_CASE("a stop ends an idle program at once, also one that stands still") {
     const IdleEnd end = run(bounds, "while :; do :; done", stop);
     asks.join();
     CHECK(end.why == IdleEnd::Why::kStopped);
-    CHECK(Clock::now() - asked < seconds(1));
+    CHECK(Clock::now() - asked < seconds(10));
   }
 }
 

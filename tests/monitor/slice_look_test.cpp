@@ -158,8 +158,9 @@ TEST_CASE("which code accesses what units had in common, against all pairs") {
       }
     }
     SliceLooker looker(labels ? std::vector<std::string>{"a*"} : std::vector<std::string>{});
-    looker.add(made.block, made.symbols);
-    const SliceLook look = looker.finish();
+    looker.add(made.block);
+    looker.end(made.symbols);
+    const SliceLook& look = looker.look();
     INFO(round);
     REQUIRE(look.events == made.block.events.size());
     REQUIRE(look.seen == list(seen));

@@ -12,6 +12,7 @@
 #include <link.h>
 #include <unistd.h>
 
+#include "monitor/process/location_texts.h"
 #include "tests/monitor/symbols_sample.h"
 
 namespace tsomon {
@@ -246,4 +247,32 @@ TEST_CASE("pcs of a trace become text, other locations stay") {
 }
 
 }  // namespace
+TEST_CASE("what was read of a program's files is kept for the next input of the same code") {
+  FileSearch search;
+  search.known = std::make_shared<KnownSymbolisers>();
+  std::vector<capture::Module> others = own_modules();
+  others.pop_back();
+  const Symboliser* kept = nullptr;
+  { const LocationTexts texts(own_modules(), search); }
+  {
+    auto one = search.known->take(own_modules());
+    REQUIRE(one != nullptr);
+    CHECK(search.known->take(own_modules()) == nullptr);  // somebody has it
+    kept = one.get();
+    search.known->give(std::move(one));
+  }
+  CHECK(search.known->take(others) == nullptr);
+  { const LocationTexts texts(own_modules(), search); }
+  for (size_t i = 1; i < KnownSymbolisers::kMost; ++i) {
+    search.known->give(std::make_unique<Symboliser>(others));
+  }
+  auto again = search.known->take(own_modules());
+  CHECK(again.get() == kept);
+  search.known->give(std::move(again));
+  for (size_t i = 0; i < KnownSymbolisers::kMost; ++i) {
+    search.known->give(std::make_unique<Symboliser>(others));
+  }
+  CHECK(search.known->take(own_modules()) == nullptr);  // others came since
+}
+
 }  // namespace tsomon

@@ -22,6 +22,14 @@ TEST_CASE("a fifo holds what a deque holds") {
     if (random() % 1'000 == 0) {
       fifo.clear();
       expected.clear();
+    } else if (random() % 1'000 == 0) {
+      const auto odd = [](int value) { return value % 2 != 0; };
+      fifo.erase_if(odd);
+      std::erase_if(expected, odd);
+    } else if (grows && random() % 50 == 0) {
+      const auto place = static_cast<ptrdiff_t>(random() % (expected.size() + 1));
+      fifo.insert(fifo.begin() + place, i);
+      expected.insert(expected.begin() + place, i);
     } else if (random() % 3 == (grows ? 0U : 1U) || (!grows && random() % 3 == 0)) {
       if (!expected.empty() && random() % 4 == 0) {
         fifo.pop_back();

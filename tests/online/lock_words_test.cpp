@@ -194,6 +194,20 @@ TEST_CASE("a word is told to be a lock once it has been given back") {
   CHECK(words.among(trace).size() == 2);
 }
 
+TEST_CASE("a count that one thread's events show alone is not told to be a lock") {
+  // Of two threads that count up T1's events come first; T0's are between them in memory.
+  const Trace counted = mini_trace("T1:U(n=0,1) T1:U(n=3,4) T0:U(n=1,2) T0:U(n=2,3)");
+  EventBlock first;
+  first.append(counted, 0, 2);
+  EventBlock others;
+  others.append(counted, 2, 4);
+  LockWords words;
+  words.add(first);
+  CHECK(words.among(counted).empty());
+  words.add(others);
+  CHECK_FALSE(words.misled());
+}
+
 TEST_CASE("the maker of a word may have stored to it after another thread has taken it") {
   EventBlock events = mini_trace("T0:W(l=0) T0:U(l=0,1) T1:U(l=0,1) T0:W(l=0) T1:W(l=0)");
   for (size_t e = 0; e < events.events.size(); ++e) {

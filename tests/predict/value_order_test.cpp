@@ -141,6 +141,40 @@ TEST_CASE("value order: a value that comes much later is waited for") {
   CHECK(all.back().line == 2);
 }
 
+// A thread is preempted inside its first operation, of a counter that nobody has touched before it.
+TEST_CASE("value order: what a location held at first is not what comes much later") {
+  constexpr EventKind kRmw = EventKind::kReadModifyWrite;
+  constexpr int64_t kEvents = 3 * static_cast<int64_t>(ValueOrder::kLookAhead);
+  std::vector<ValueOrder::Item> items = {access(0, kRmw, 0, 2 * kEvents, 11, 12, 0)};
+  for (int64_t time = 1; time < kEvents; ++time) {
+    items.push_back(access(1, EventKind::kWrite, time, time, {}, {}, 1, 80));
+    if (time % (kEvents / 10) == 1) {
+      const auto count = static_cast<uint64_t>(time / (kEvents / 10));
+      items.push_back(access(1, kRmw, time, time, count, count + 1, 2));
+    }
+  }
+  const auto all = ordered(items);
+  CHECK(all.size() == items.size());
+  CHECK(mismatches(all) == 0);
+}
+
+// Two threads are preempted inside their loads: nothing says yet which one comes first.
+TEST_CASE("value order: who may have read what comes much later says nothing of the beginning") {
+  constexpr EventKind kWrite = EventKind::kWrite;
+  constexpr int64_t kEvents = 3 * static_cast<int64_t>(ValueOrder::kLookAhead);
+  std::vector<ValueOrder::Item> items = {
+      access(0, EventKind::kRead, 0, 2 * kEvents, 0, {}, 0),
+      access(1, EventKind::kRead, 1, 2 * kEvents, 7, {}, 1),
+  };
+  for (int64_t time = 2; time < kEvents; ++time) {
+    items.push_back(access(2, kWrite, time, time, {}, {}, 2, 80));
+  }
+  items.push_back(access(2, kWrite, kEvents, kEvents, {}, 7, 3));
+  const auto all = ordered(items);
+  CHECK(all.size() == items.size());
+  CHECK(mismatches(all) == 0);
+}
+
 // Runs that happened, with an interval around each event: the order has the values of the run
 // wherever its own steps decide, keeps program order and contradicts no interval.
 TEST_CASE("value order: random runs") {

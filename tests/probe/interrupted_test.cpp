@@ -6,11 +6,12 @@
 #include <doctest/doctest.h>
 
 #include "tests/probe/recorded_program.h"
+#include "tests/rounds.h"
 
 namespace tsomon::probe_tests {
 
 TEST_CASE("signals are no clock that goes back, and leave the order of a recording") {
-  constexpr int kRuns = 5;
+  const int kRuns = rounds(1, 5);
   for (const std::string& compiler : compilers()) {
     for (int i = 0; i < kRuns; ++i) {
       CAPTURE(compiler);

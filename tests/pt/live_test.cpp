@@ -286,8 +286,8 @@ TEST_CASE("address filters are the functions of the file") {
   REQUIRE(filter);
   const auto image = attach::ElfImage::open(file, file);
   REQUIRE(image);
-  for (const attach::Symbol& symbol : (*image)->symbols()) {
-    if (symbol.name == "unit_of_work") {
+  for (const attach::Symbol& symbol : (*image)->functions()) {
+    if (symbol.text() == "unit_of_work") {
       CHECK(std::stoull(filter->substr(std::string("filter ").size()), nullptr, 16) ==
             (*image)->offset_of(symbol.address));
     }

@@ -44,9 +44,9 @@ uint64_t address_of(const SteppedRun& run, const std::string& name) {
     if (!image) {
       continue;
     }
-    for (const attach::Symbol& symbol : (*image)->symbols()) {
+    for (const attach::Symbol& symbol : (*image)->functions()) {
       const auto offset = (*image)->offset_of(symbol.address);
-      if (symbol.name == name && offset && *offset >= code.offset &&
+      if (symbol.text() == name && offset && *offset >= code.offset &&
           *offset - code.offset < code.size) {
         return *offset - code.offset + code.address;
       }

@@ -7,7 +7,7 @@
 
 #include "monitor/check/check_input.h"
 #include "monitor/events/places.h"
-#include "monitor/process/symbols.h"
+#include "monitor/process/location_texts.h"
 #include "tso/model/lifetimes.h"
 
 namespace {

@@ -6,7 +6,8 @@
 #include <thread>
 
 #ifdef __clang__
-#define OUT __attribute__((noinline))
+#define OUT \
+  __attribute__((noinline, used))  // used: else clang leaves arguments out that are always the same
 #else
 #define OUT __attribute__((noipa))
 #endif

@@ -5,12 +5,26 @@ set -euo pipefail
 PATH=$1:$PATH
 # shellcheck disable=SC2034
 project=$2
+build=$(cd "$1/.." && pwd)
 work=$(mktemp -d)
 trap 'kill -9 $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
 failed=0
 wrong() { echo "wrong: $*"; failed=1; }
 
+# have PROGRAM PACKAGE: its path in `program`. Where it is not installed its package is unpacked in the build folder: servers that are
+# installed run for ever.
+have() {
+  local unpacked=$build/unpacked
+  program=$(command -v "$1" || find "$unpacked" -name "$1" -type f -perm -u+x 2>/dev/null || true)
+  if [[ -z $program ]]; then
+    mkdir -p "$unpacked"
+    # Several checks may do this at once.
+    (cd "$unpacked" && exec 9>lock && flock 9 && apt-get -q download "$2" && dpkg-deb -x "$2"_*.deb .) >unpacked.log 2>&1 || true
+    program=$(find "$unpacked" -name "$1" -type f -perm -u+x)
+  fi
+  [[ -n $program ]]
+}
 # wait_for SECONDS COMMAND...: until it succeeds.
 wait_for() {
   local until=$((SECONDS + $1))

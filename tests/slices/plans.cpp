@@ -2,6 +2,8 @@
 // SIGTERM:
 //   meet     both move money at the same moment, in units that give the lock back in between, every few milliseconds
 //   seldom   both do that once in two seconds
+//   units    likewise, and what else they do are short units, one after another, in code that runs all the time
+//   inlined  both do nothing but short units that meet, without a call of a function
 //   NUMBER   both do that every so many milliseconds
 // It says how often.
 #include <atomic>
@@ -30,6 +32,7 @@ Ticks millisecond = 0;
 std::atomic<long> arrived{0};
 std::mutex lock;
 long balance = 0;
+std::atomic<long> counter{0};
 
 void on_signal(int) { stop = true; }
 
@@ -81,6 +84,14 @@ __attribute__((noinline)) unsigned long grind(std::vector<unsigned long>& own, u
   return from;
 }
 
+__attribute__((noinline)) unsigned long add_up(std::vector<unsigned long>& own) {
+  TSOMON_UNIT("add_up");
+  for (size_t i = 1; i < own.size(); ++i) {
+    own[i] += own[i - 1] + 1;
+  }
+  return own.back();
+}
+
 void work(const char* mode, Ticks begun) {
   std::vector<unsigned long> own(16, 1);
   unsigned long sum = 1;
@@ -88,8 +99,13 @@ void work(const char* mode, Ticks begun) {
   const Ticks period = millisecond * (number != 0                      ? number
                                       : std::strcmp(mode, "meet") == 0 ? 3
                                                                        : 2000);
+  while (std::strcmp(mode, "inlined") == 0 && !stop) {
+    tsomon_unit_begin("inlined");
+    counter.store(counter.load() + 1);
+    tsomon_unit_end();
+  }
   for (Ticks next = begun + period; !stop;) {
-    sum = grind(own, sum);
+    sum = std::strcmp(mode, "units") == 0 ? add_up(own) : grind(own, sum);
     if (__builtin_ia32_rdtsc() >= next) {
       seldom();
       next += period;

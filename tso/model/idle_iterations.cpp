@@ -6,7 +6,7 @@
 namespace tsomon {
 
 void make_idle(Event& event) {
-  if (event.kind() != EventKind::kReadModifyWrite) {
+  if (!is(event, kinds::kLocked)) {
     event.set_kind(kIdle);
     return;
   }
@@ -147,6 +147,70 @@ size_t IdleIterations::begin_of_return(const OfThread& mine, const Access& now) 
   return 0;
 }
 
+void IdleIterations::count_steps(OfThread& mine) {
+  for (const Step& step : mine.steps) {
+    decide_(step.number, false);
+  }
+  mine.steps.clear();
+  mine.held.clear();
+}
+
+// The thread goes on with the locks that it has now; or it had them all in the last attempt, and what it did then was not
+// recorded. Attempts that got only a part of them had failed.
+void IdleIterations::decide_steps(OfThread& mine) {
+  struct Attempt {
+    size_t end;
+    std::vector<uint64_t> locks;
+  };
+  std::vector<Attempt> attempts;
+  std::vector<uint64_t> locks;
+  size_t held_now = 0;
+  for (size_t i = 0; i < mine.steps.size(); ++i) {
+    held_now += mine.steps[i].acquires ? 1 : -1;
+    if (mine.steps[i].acquires) {
+      locks.push_back(mine.steps[i].address);
+    } else if (held_now == 0) {
+      attempts.push_back({i + 1, std::exchange(locks, {})});
+    }
+  }
+  const std::vector<uint64_t> held =
+      mine.held.empty() && !attempts.empty() ? attempts.back().locks : std::move(mine.held);
+  const auto has = [](const std::vector<uint64_t>& all, uint64_t lock) {
+    return std::find(all.begin(), all.end(), lock) != all.end();
+  };
+  size_t at = 0;
+  for (const Attempt& attempt : attempts) {
+    const bool part = std::all_of(attempt.locks.begin(), attempt.locks.end(),
+                                  [&](uint64_t lock) { return has(held, lock); });
+    const bool whole = std::all_of(held.begin(), held.end(),
+                                   [&](uint64_t lock) { return has(attempt.locks, lock); });
+    for (; at < attempt.end; ++at) {
+      decide_(mine.steps[at].number, part && !whole);
+    }
+  }
+  mine.steps.erase(mine.steps.begin(), mine.steps.begin() + static_cast<ptrdiff_t>(at));
+  count_steps(mine);
+}
+
+// Whether it may be one of an attempt.
+bool IdleIterations::add_step(OfThread& mine, const EventBlock& block, const Event& event,
+                              uint64_t number) {
+  const bool acquires = is(event, kinds::kAcquisitions);
+  const bool recorded = event.location != Event::kNoLocation && block.hi(event) != event.lo;
+  const auto lock = std::find(mine.held.begin(), mine.held.end(), event.address);
+  if (!recorded || mine.steps.size() == kMostSteps || (!acquires && lock == mine.held.end())) {
+    decide_steps(mine);
+    return false;
+  }
+  mine.steps.push_back({number, event.address, acquires});
+  if (acquires) {
+    mine.held.push_back(event.address);
+  } else {
+    mine.held.erase(lock);
+  }
+  return true;
+}
+
 // What comes next in the thread: does it do again what it did?
 void IdleIterations::compare(OfThread& mine, const Access& now, bool stores) {
   const auto differs = [&](size_t at) { return stores || mine.waiting[at].value != now.value; };
@@ -200,6 +264,10 @@ void IdleIterations::leave_out_looks(OfThread& mine, const Access& now,
 
 bool IdleIterations::add(const EventBlock& block, const Event& event, uint64_t number) {
   constexpr uint32_t kTransparent = kind_mask(EventKind::kBranch) | kind_mask(kIdle);
+  // Sleeping, what is said of the next acquisition, and a handler that comes in between: it is no part of an attempt.
+  constexpr uint32_t kNothingDone = kind_mask(EventKind::kFence) | kind_mask(EventKind::kTry) |
+                                    kind_mask(EventKind::kRequest) | kind_mask(EventKind::kSend) |
+                                    kind_mask(EventKind::kReceive);
   if (event.thread >= threads_.size()) {
     threads_.resize(event.thread + 1);
   }
@@ -210,7 +278,14 @@ bool IdleIterations::add(const EventBlock& block, const Event& event, uint64_t n
     mine.fence = event.location;
     return false;
   }
+  if (is(event, kinds::kLocks)) {
+    count_all(mine);
+    return add_step(mine, block, event, number);
+  }
   const bool load = event.kind() == EventKind::kRead;
+  if (!mine.steps.empty() && !own && !is(event, kTransparent | kNothingDone)) {
+    decide_steps(mine);
+  }
   if (is(event, kTransparent) || (load && event.has_read_value == 0) ||
       (own && event.kind() == EventKind::kWrite && !event.atomic())) {
     return false;
@@ -254,6 +329,7 @@ bool IdleIterations::has_repeated(const Event& event) const {
 void IdleIterations::lost(ThreadId thread) {
   if (thread < threads_.size()) {
     count_all(threads_[thread]);
+    count_steps(threads_[thread]);
   } else {
     finish();
   }
@@ -262,6 +338,7 @@ void IdleIterations::lost(ThreadId thread) {
 void IdleIterations::finish() {
   for (OfThread& mine : threads_) {
     count_all(mine);
+    count_steps(mine);
   }
 }
 

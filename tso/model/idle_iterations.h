@@ -16,11 +16,17 @@
 //             before a locked operation that does nothing but set it: compilers give a loop's
 //             first look an instruction of its own, and a pointer's lowest bit is a lock.
 //             And a load right before an iteration that reads the same bytes and finds the same.
+// Locks       Whoever needs several locks at once and does not get one of them gives the others back and tries again
+//             (std::lock, std::scoped_lock). Such an attempt is idle: it acquires locks and releases them all, nothing else of
+//             the thread comes in between or before it has them, and what it had was a part, not all, of what it has then; or,
+//             where nothing is recorded of what it does with them, of what it had the last time. (A library that is not
+//             recorded has sections that look empty; those have all that they need.) Of recordings only: locks with a
+//             location and an interval of time stamps.
 // Transparent Stores to memory of the thread's own (its stack, mostly), fences, control flow, and loads without a value: they stay, and do not end a loop. A
 //             load without a value that others store to is thus an event as any other. A fence
 //             of a thread that goes to sleep until something happens (kSleeps) does end it.
 //             Memory that is allocated belongs to nobody yet.
-// How         Loads become kIdle, locked operations fences: they emptied the store buffer.
+// How         Loads and releases become kIdle, locked operations and acquisitions fences: they emptied the store buffer.
 //             Nothing is taken out: events keep their numbers.
 // Needs       Source locations and values, of more than 8 bytes digests (trace.h). Two loads without a source location are not known to be
 //             of one loop.
@@ -28,7 +34,8 @@
 //             (MCS, CLH). Iterations of more than kLongest loads and locked operations. And what is
 //             no loop, but looks like one: a function that is called twice in a row, whose
 //             loads nothing of the thread comes between.
-// Complexity  O(kLongest) for an event, O(1) where nothing repeats. Memory: kLongest a thread.
+// Complexity  O(kLongest) for an event, O(1) where nothing repeats; of a lock O(locks that are tried for at once). Memory:
+//             kLongest and kMostSteps a thread.
 // Thread-safety: none.
 #pragma once
 
@@ -52,7 +59,7 @@ inline constexpr uint64_t kSleeps = 1;
 inline constexpr int kAllKinds = kKindsWithCancels + 1;
 static_assert(kAllKinds <= Event::kAtomicKinds);
 
-// Makes it one: a load, or a locked operation that wrote what it read.
+// Makes it one: a load, a locked operation that wrote what it read, or one of a lock.
 void make_idle(Event& event);
 
 // Which memory only one thread has touched so far: of pages that it was the first to touch, all but
@@ -87,6 +94,7 @@ class OwnMemory {
 class IdleIterations {
  public:
   static constexpr size_t kLongest = 16;
+  static constexpr size_t kMostSteps = 4096;  // of attempts at several locks
 
   // Called with each number for which add() was true, once.
   using Decide = std::function<void(uint64_t number, bool idle)>;
@@ -123,6 +131,12 @@ class IdleIterations {
     bool failed = false;  // compare-exchange
     bool locked() const { return !load || failed; }
   };
+  // Of a lock.
+  struct Step {
+    uint64_t number = 0;
+    uint64_t address = 0;
+    bool acquires = false;
+  };
   // Candidates, and in them an iteration from `begin` up to `end`, whose first `again` the thread
   // has done once more.
   struct OfThread {
@@ -131,6 +145,8 @@ class IdleIterations {
     size_t end = 0;
     uint32_t fence = Event::kNoLocation;  // right before
     uint64_t address = 0;                 // of what was left out last
+    std::vector<Step> steps;              // since nothing else was done
+    std::vector<uint64_t> held;           // locks, after them
   };
 
   bool same_place(const Access& a, const Access& b) const {
@@ -145,6 +161,9 @@ class IdleIterations {
   void leave_out(OfThread& mine);
   void leave_out_looks(OfThread& mine, const Access& now, std::optional<uint64_t> written);
   void count_all(OfThread& mine);
+  bool add_step(OfThread& mine, const EventBlock& block, const Event& event, uint64_t number);
+  void decide_steps(OfThread& mine);
+  void count_steps(OfThread& mine);
 
   Decide decide_;
   SamePlace same_;
