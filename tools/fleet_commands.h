@@ -57,6 +57,9 @@ struct FleetArguments {
   FleetAddress fleet;
   std::string action;
   std::string id;
+  // Of prune; 0: not asked for.
+  std::chrono::microseconds recordings{0};
+  std::chrono::microseconds findings{0};
   OutputFormat output = OutputFormat::kText;
 };
 int run_fleet(const FleetArguments& options);

@@ -6,6 +6,7 @@
 //             verdict stays, with its findings; another one is not kept.
 // Lost        No server is trusted to keep what it said it has. Whoever submitted asks standing() until it is kDone, and puts
 //             again what is kUnknown; a worker that does not find a chunk parks the work as kNeedsContent.
+// Forgotten   Nothing, until prune() says how old what goes is.
 // Errors      kUsage: the address, or what it names, is none. kEnvironment: the server cannot be reached, refuses the
 //             credentials, is full; kMalformed: what it keeps is not as docs/formats/fleet.md says.
 // Thread-safety: one thread for each object; any number of objects, on any machines.
@@ -67,6 +68,14 @@ struct FleetStatus {
   std::string server;                       // what it is, in a few words
 };
 
+struct Pruned {
+  uint64_t chunks = 0;
+  uint64_t verdicts = 0;
+  uint64_t sightings = 0;
+  uint64_t parked = 0;
+  uint64_t canaries = 0;
+};
+
 class Fleet {
  public:
   static constexpr size_t kMostListed = 100;
@@ -91,7 +100,7 @@ class Fleet {
   virtual Result<Standing> standing(const std::string& tenant, const std::string& id) = 0;
   virtual Result<std::optional<Verdict>> verdict(const std::string& id) = 0;
 
-  // Which of them are not there. Those that are are kept for now, as if they had been put.
+  // Which of them are not there. Those that are count as put now, where the server notes that (PostgreSQL, to within an hour).
   virtual Result<std::vector<std::string>> missing(const std::vector<std::string>& chunks) = 0;
   // `bytes`: compressed (contents.h).
   virtual Result<void> put_chunk(const std::string& digest, std::string_view bytes) = 0;
@@ -107,6 +116,12 @@ class Fleet {
   // In no order. `fingerprint`: those that begin so.
   virtual Result<void> sightings(const std::string& fingerprint,
                                  const std::function<void(Sighting&&)>& each) = 0;
+
+  // Removes chunks that were put longer than `chunks` ago, and what was stored longer than `results` ago: verdicts with their
+  // sightings, parked work, what canaries said last. What waits or runs stays; if its chunks are gone it is parked as
+  // kNeedsContent.
+  virtual Result<Pruned> prune(std::chrono::microseconds chunks,
+                               std::chrono::microseconds results) = 0;
 };
 
 }  // namespace tsomon::fleet

@@ -348,4 +348,56 @@ Result<void> NatsBucket::each(const std::string& keys,
   return nats_error(status, name_);
 }
 
+Result<uint64_t> NatsBucket::size() {
+  jsStreamInfo* raw = nullptr;
+  const natsStatus status =
+      js_GetStreamInfo(&raw, stream_, stream_name().c_str(), nullptr, nullptr);
+  const NatsOwner<jsStreamInfo, jsStreamInfo_Destroy> info(raw);
+  return status == NATS_OK ? Result<uint64_t>(raw->State.Msgs) : nats_error(status, name_);
+}
+
+// What a reader that begins there would get.
+Result<NatsBucket::Since> NatsBucket::since(std::chrono::microseconds age) {
+  jsConsumerConfig config;
+  jsConsumerConfig_Init(&config);
+  config.AckPolicy = js_AckExplicit;
+  config.DeliverPolicy = js_DeliverByStartTime;
+  config.OptStartTime = nats_NowInNanoSeconds() - age.count() * 1000;
+  config.HeadersOnly = true;
+  config.InactiveThreshold = 10'000 * kNatsNanoseconds;
+  jsConsumerInfo* consumer = nullptr;
+  const natsStatus status =
+      js_AddConsumer(&consumer, stream_, stream_name().c_str(), &config, nullptr, nullptr);
+  if (status != NATS_OK) {
+    return nats_error(status, name_);
+  }
+  const NatsOwner<jsConsumerInfo, jsConsumerInfo_Destroy> owned(consumer);
+  const Since since{consumer->NumPending, consumer->Delivered.Stream + 1};
+  js_DeleteConsumer(stream_, stream_name().c_str(), consumer->Name, nullptr, nullptr);
+  return since;
+}
+
+Result<uint64_t> NatsBucket::remove_older(std::chrono::microseconds age) {
+  const auto before = size();
+  if (!before) {
+    return before;
+  }
+  const auto kept = since(age);
+  if (!kept) {
+    return tl::unexpected<Error>(kept.error());
+  }
+  if (kept->first <= 1) {
+    return 0;  // to purge up to nothing would be all
+  }
+  jsOptions options;
+  jsOptions_Init(&options);
+  options.Stream.Purge.Sequence = kept->first;
+  const natsStatus status = js_PurgeStream(stream_, stream_name().c_str(), &options, nullptr);
+  if (status != NATS_OK) {
+    return nats_error(status, name_);
+  }
+  const auto after = size();
+  return after ? Result<uint64_t>(*before - std::min(*before, *after)) : after;
+}
+
 }  // namespace tsomon::fleet

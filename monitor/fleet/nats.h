@@ -7,6 +7,7 @@
 // Thread-safety: one thread for each object.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -50,6 +51,15 @@ class NatsBucket {
   // What has such a key, "*" for one part of it; each(key, value).
   Result<void> each(const std::string& keys,
                     const std::function<void(std::string&&, std::string&&)>& each);
+  Result<uint64_t> size();
+  struct Since {
+    uint64_t count = 0;
+    uint64_t first = 0;  // the server's number for it, or for the next one
+  };
+  // What was written no longer ago, by this machine's clock.
+  Result<Since> since(std::chrono::microseconds age);
+  // All the rest. How many those were.
+  Result<uint64_t> remove_older(std::chrono::microseconds age);
   const std::string& name() const { return name_; }
 
  private:

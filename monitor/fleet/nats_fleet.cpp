@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,9 +20,6 @@ using Json = nlohmann::ordered_json;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kTryElsewhere{2'000};
-
-using StreamInfo = NatsOwner<jsStreamInfo, jsStreamInfo_Destroy>;
-using ConsumerInfo = NatsOwner<jsConsumerInfo, jsConsumerInfo_Destroy>;
 
 // What happened to work before, where it was not taken for the first time.
 struct Tries {
@@ -264,13 +262,43 @@ class NatsFleet final : public Fleet {
     if (!parked) {
       return error_of(parked);
     }
-    return count_verdicts(&status) ? Result<FleetStatus>(std::move(status))
-                                   : nats_error(NATS_ERR, verdicts_.name());
+    const auto done = verdicts_.size();
+    const auto lately = done ? verdicts_.since(std::chrono::minutes(1)) : error_of(done);
+    if (!done) {
+      return error_of(done);
+    }
+    status.done = *done;
+    status.done_lately = lately ? lately->count : 0;  // it is not worth an error
+    return status;
   }
 
   Result<void> sightings(const std::string& fingerprint,
                          const std::function<void(Sighting&&)>& each) override {
     return for_each_message(&sightings_, fingerprint, read_sighting, each);
+  }
+
+  Result<Pruned> prune(std::chrono::microseconds chunks,
+                       std::chrono::microseconds results) override {
+    Pruned pruned;
+    // A verdict's sightings came shortly before it.
+    constexpr std::chrono::minutes kMargin{1};
+    const std::tuple<NatsBucket*, std::chrono::microseconds, uint64_t*> kAges[] = {
+        {&verdicts_, results, &pruned.verdicts},
+        {&sightings_, results + kMargin, &pruned.sightings},
+        {&parked_, results, &pruned.parked},
+        {&tries_, results, nullptr},
+        {&canaries_, results, &pruned.canaries},
+        {&chunks_, chunks, &pruned.chunks}};
+    for (const auto& [bucket, age, count] : kAges) {
+      const auto removed = bucket->remove_older(age);
+      if (!removed) {
+        return error_of(removed);
+      }
+      if (count != nullptr) {
+        *count = *removed;
+      }
+    }
+    return pruned;
   }
 
  private:
@@ -339,33 +367,6 @@ class NatsFleet final : public Fleet {
       }
     }
     return {};
-  }
-
-  // How many there are, and how many came in the last minute: what a reader that begins there would get.
-  bool count_verdicts(FleetStatus* status) {
-    const std::string stream = "KV_" + verdicts_.name();
-    jsStreamInfo* raw = nullptr;
-    if (js_GetStreamInfo(&raw, server_.stream(), stream.c_str(), nullptr, nullptr) != NATS_OK) {
-      return false;
-    }
-    const StreamInfo info(raw);
-    status->done = raw->State.Msgs;
-    jsConsumerConfig config;
-    jsConsumerConfig_Init(&config);
-    config.AckPolicy = js_AckExplicit;
-    config.DeliverPolicy = js_DeliverByStartTime;
-    config.OptStartTime = (nats_Now() - 60'000) * kNatsNanoseconds;
-    config.HeadersOnly = true;
-    config.InactiveThreshold = 10'000 * kNatsNanoseconds;
-    jsConsumerInfo* consumer = nullptr;
-    if (js_AddConsumer(&consumer, server_.stream(), stream.c_str(), &config, nullptr, nullptr) !=
-        NATS_OK) {
-      return true;  // it is not worth an error
-    }
-    const ConsumerInfo owned(consumer);
-    status->done_lately = consumer->NumPending;
-    js_DeleteConsumer(server_.stream(), stream.c_str(), consumer->Name, nullptr, nullptr);
-    return true;
   }
 
   Nats server_;

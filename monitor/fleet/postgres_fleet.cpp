@@ -53,7 +53,8 @@ DO $$ BEGIN
     used timestamptz NOT NULL DEFAULT now());
   CREATE TABLE IF NOT EXISTS tsomon.canary (
     name text PRIMARY KEY,
-    message text NOT NULL);
+    message text NOT NULL,
+    stored timestamptz NOT NULL DEFAULT now());
   INSERT INTO tsomon.version VALUES (1) ON CONFLICT DO NOTHING;
 END $$)sql";
 
@@ -62,8 +63,8 @@ std::string array_text(const std::vector<std::string>& parts) {
   return fmt::format("{{{}}}", fmt::join(parts, ","));
 }
 
-std::string interval_text(std::chrono::milliseconds time) {
-  return fmt::format("{} milliseconds", time.count());
+std::string interval_text(std::chrono::microseconds time) {
+  return fmt::format("{} microseconds", time.count());
 }
 
 State state_of(const std::string& name) {
@@ -315,7 +316,7 @@ class PostgresFleet final : public Fleet {
     }
     const auto rows = server_.run(
         "INSERT INTO tsomon.canary (name, message) VALUES ($1, $2)"
-        " ON CONFLICT (name) DO UPDATE SET message = excluded.message",
+        " ON CONFLICT (name) DO UPDATE SET message = excluded.message, stored = now()",
         {name_of(canary), *message});
     return rows ? Result<void>() : error_of(rows);
   }
@@ -403,6 +404,47 @@ class PostgresFleet final : public Fleet {
       last = rows->text(rows->size() - 1, 1);
       property = rows->text(rows->size() - 1, 2);
     }
+  }
+
+  Result<Pruned> prune(std::chrono::microseconds chunks,
+                       std::chrono::microseconds results) override {
+    Pruned pruned;
+    const auto remove = [&](const char* sql, std::chrono::microseconds age,
+                            std::initializer_list<uint64_t*> counts) {
+      const auto rows = server_.run(sql, {interval_text(age)});
+      int column = 0;
+      for (uint64_t* const count : counts) {
+        *count = rows ? static_cast<uint64_t>(rows->number(0, column++)) : 0;
+      }
+      return rows ? Result<void>() : error_of(rows);
+    };
+    auto done = remove(
+        "WITH old AS (SELECT id FROM tsomon.verdict WHERE stored < now() - $1::interval),"
+        " s AS (DELETE FROM tsomon.sighting USING old WHERE work = old.id RETURNING 1),"
+        " v AS (DELETE FROM tsomon.verdict USING old WHERE verdict.id = old.id RETURNING 1)"
+        " SELECT (SELECT count(*) FROM v), (SELECT count(*) FROM s)",
+        results, {&pruned.verdicts, &pruned.sightings});
+    if (done) {
+      done = remove(
+          "WITH gone AS (DELETE FROM tsomon.work WHERE state = 'parked'"
+          "   AND due < now() - $1::interval RETURNING 1) SELECT count(*) FROM gone",
+          results, {&pruned.parked});
+    }
+    if (done) {
+      done = remove(
+          "WITH gone AS (DELETE FROM tsomon.canary WHERE stored < now() - $1::interval"
+          "   RETURNING 1) SELECT count(*) FROM gone",
+          results, {&pruned.canaries});
+    }
+    // Portions: what takes longer than the patience for one answer would be begun again each time.
+    for (uint64_t portion = 1; done && portion != 0; pruned.chunks += portion) {
+      done = remove(
+          "WITH gone AS (DELETE FROM tsomon.chunk WHERE digest IN (SELECT digest FROM tsomon.chunk"
+          "   WHERE used < now() - $1::interval LIMIT 10000) RETURNING 1)"
+          " SELECT count(*) FROM gone",
+          chunks, {&portion});
+    }
+    return done ? Result<Pruned>(pruned) : error_of(done);
   }
 
  private:

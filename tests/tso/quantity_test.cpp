@@ -15,9 +15,10 @@ TEST_CASE("times") {
   CHECK(parse_duration("2") == microseconds(2'000'000));
   CHECK(parse_duration("1m") == microseconds(60'000'000));
   CHECK(parse_duration("1h") == microseconds(3'600'000'000));
+  CHECK(parse_duration("365d") == microseconds(365 * 86'400'000'000));
   CHECK(parse_duration("1us") == microseconds(1));
   for (const char* const wrong : {"", "ms", "0", "0.1us", "-1s", "+1s", "1e3s", "1 s", " 1s", "1s ",
-                                  "1.2.3s", "1d", "0x1s", "nan", "inf", ".", "99999999h"}) {
+                                  "1.2.3s", "1w", "0x1s", "nan", "inf", ".", "99999999h"}) {
     CAPTURE(wrong);
     CHECK_FALSE(parse_duration(wrong));
   }

@@ -123,12 +123,55 @@ int show_verdict(fleet::Fleet& fleet, const std::string& id) {
   return (*verdict)->exit_status;
 }
 
+// Empty: nothing is.
+std::string what_is_wrong(const FleetArguments& options) {
+  const bool is_show = options.action == "show";
+  const bool is_prune = options.action == "prune";
+  const bool has_age = options.recordings.count() != 0 || options.findings.count() != 0;
+  return is_show && options.id.empty()     ? "show: expected the id of work, found none"
+         : !is_show && !options.id.empty() ? options.action + " has no further word"
+         : is_prune && !has_age ? "prune: expected --recordings AGE or --findings AGE, found none"
+         : !is_prune && has_age ? options.action +
+                                      " removes nothing: --recordings and --findings "
+                                      "are options of prune"
+                                : "";
+}
+
+int prune(fleet::Fleet& fleet, const FleetArguments& options) {
+  // Longer than there are computers.
+  constexpr std::chrono::hours kNever{24 * 365 * 50};
+  const auto age_of = [&](std::chrono::microseconds age) {
+    return age.count() == 0 ? kNever : age;
+  };
+  const auto pruned = fleet.prune(age_of(options.recordings), age_of(options.findings));
+  if (!pruned) {
+    return put_error(kFleetTool, pruned.error());
+  }
+  if (options.output == OutputFormat::kJson) {
+    put_json(stdout,
+             {{"schema", 1},
+              {"tool", kFleetTool},
+              {"removed",
+               {{"chunks", pruned->chunks},
+                {"verdicts", pruned->verdicts},
+                {"findings", pruned->sightings},
+                {"parked", pruned->parked},
+                {"canaries", pruned->canaries}}}},
+             kFleetTool);
+  } else {
+    put_lines(stdout, fmt::format("removed: {} chunks of recordings; {} verdicts with {} findings; "
+                                  "{} given up; {} canaries\n",
+                                  pruned->chunks, pruned->verdicts, pruned->sightings,
+                                  pruned->parked, pruned->canaries));
+  }
+  return kExitClean;
+}
+
 }  // namespace
 
 int run_fleet(const FleetArguments& options) {
-  if ((options.action == "show") == options.id.empty()) {
-    put_message(kFleetTool, options.id.empty() ? "show: expected the id of work, found none"
-                                               : "status has no further word");
+  if (const std::string wrong = what_is_wrong(options); !wrong.empty()) {
+    put_message(kFleetTool, wrong);
     return kExitBadInput;
   }
   int exit_status = kExitClean;
@@ -138,6 +181,9 @@ int run_fleet(const FleetArguments& options) {
   }
   if (options.action == "show") {
     return show_verdict(*fleet, options.id);
+  }
+  if (options.action == "prune") {
+    return prune(*fleet, options);
   }
   const auto status = fleet->status();
   std::vector<fleet::Canary> canaries;

@@ -21,9 +21,14 @@ std::optional<double> plain_number(std::string_view text) {
 
 std::optional<std::chrono::microseconds> parse_duration(const std::string& text) {
   using Unit = std::pair<std::string_view, double>;
-  static constexpr std::array<Unit, 6> kUnits{
-      {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 60e6}, {"h", 3600e6}, {"", 1e6}}};
-  constexpr double kMost = 1e13;
+  static constexpr std::array<Unit, 7> kUnits{{{"us", 1},
+                                               {"ms", 1e3},
+                                               {"s", 1e6},
+                                               {"m", 60e6},
+                                               {"h", 3600e6},
+                                               {"d", 24 * 3600e6},
+                                               {"", 1e6}}};
+  constexpr double kMost = 1e14;
   const size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
   const auto value = plain_number(std::string_view(text).substr(0, end));
   for (const auto& [name, microseconds] : kUnits) {
