@@ -167,6 +167,17 @@ class NatsFleet final : public Fleet {
     if (const auto put = parked_.put(taken.work.id, parked.text()); !put) {
       return put;
     }
+    // Whoever has it since its lease ran out here may have judged it. done() writes the verdict before it forgets what was parked,
+    // so one of the two sees the other.
+    const auto is_done = verdicts_.has(taken.work.id);
+    if (!is_done) {
+      return error_of(is_done);
+    }
+    if (*is_done) {
+      if (const auto gone = forget_failures(taken.work.id); !gone) {
+        return gone;
+      }
+    }
     return queue_.acknowledge(number_of(taken));
   }
 
@@ -253,14 +264,27 @@ class NatsFleet final : public Fleet {
         status.tenants[tenant] = one.waiting;
       }
     }
+    std::vector<ParkedWork> listed;
     const auto parked = parked_.each(">", [&](std::string&& id, std::string&& text) {
       ++status.parked;
-      if (status.parked_work.size() < kMostListed) {
-        status.parked_work.push_back(Parked::read(id, text).work);
+      if (listed.size() < kMostListed) {
+        listed.push_back(Parked::read(id, text).work);
       }
     });
     if (!parked) {
       return error_of(parked);
+    }
+    for (ParkedWork& each : listed) {
+      // A verdict counts, though whoever gave the work up was killed before he saw it.
+      const auto is_done = verdicts_.has(each.id);
+      if (!is_done) {
+        return error_of(is_done);
+      }
+      if (*is_done) {
+        --status.parked;
+      } else {
+        status.parked_work.push_back(std::move(each));
+      }
     }
     const auto done = verdicts_.size();
     const auto lately = done ? verdicts_.since(std::chrono::minutes(1)) : error_of(done);
@@ -346,9 +370,10 @@ class NatsFleet final : public Fleet {
       return error_of(is_done);
     }
     if (*is_done) {
-      // Its findings came before it.
-      const auto acknowledged = queue_.acknowledge(delivery.number);
-      return acknowledged ? Result<std::optional<Taken>>(std::nullopt) : error_of(acknowledged);
+      // Its findings came before it. What comes behind it may be missing.
+      const auto gone = forget_failures(taken.work.id);
+      const auto settled = gone ? queue_.acknowledge(delivery.number) : gone;
+      return settled ? Result<std::optional<Taken>>(std::nullopt) : error_of(settled);
     }
     if (taken.tries > 1) {
       const auto before = tries_.get(taken.work.id);

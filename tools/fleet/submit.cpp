@@ -1,6 +1,7 @@
 // `tsomon submit`.
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -110,21 +111,54 @@ class Submitter {
     if (!options_.store.empty()) {
       return forward(signals);
     }
-    int status = kExitClean;
-    for (const std::string& file : options_.files) {
-      status = worse(status, submit_file(file));
-      if (signals.asked()) {
-        return worse(status, kExitInconclusive);
-      }
+    unsent_.assign(options_.files.begin(), options_.files.end());
+    int status = submit_unsent(signals);
+    if (signals.asked()) {
+      return worse(status, kExitInconclusive);
     }
-    return options_.wait ? worse(status, wait(signals)) : status;
+    if (options_.wait) {
+      return worse(status, wait(signals));
+    }
+    tell_what_is_due(true);
+    if (!unsent_.empty()) {
+      put_message(kSubmitTool, fmt::format("{} of {} files were not submitted: submit them again",
+                                           unsent_.size(), options_.files.size()));
+      status = worse(status, kExitEnvironment);
+    }
+    return status;
   }
 
  private:
-  int submit_file(const std::string& file) {
+  // Each file once, or until the fleet seems to be away. What it did not take stays in unsent_.
+  int submit_unsent(const StopSignals& signals) {
+    int status = kExitClean;
+    unsigned failures = 0;
+    for (size_t left = unsent_.size(); left > 0 && failures < kMostFailures && !signals.asked();
+         --left) {
+      const std::string file = std::move(unsent_.front());
+      unsent_.pop_front();
+      const auto submitted = submit_file(file);
+      if (submitted) {
+        failures = 0;
+      } else if (submitted.error().kind == ErrorKind::kEnvironment && file != "-") {
+        ++failures;
+        Error error = submitted.error();
+        if (error.input == printable(file)) {
+          error.input.clear();  // of all files it is the same
+        }
+        failed(error);
+        unsent_.push_back(file);
+      } else {
+        status = worse(status, put_error(kSubmitTool, submitted.error()));
+      }
+    }
+    return status;
+  }
+
+  Result<void> submit_file(const std::string& file) {
     const auto submitted = fleet::submit(fleet_, file, how_, true);
     if (!submitted) {
-      return put_error(kSubmitTool, submitted.error());
+      return tl::unexpected<Error>(submitted.error());
     }
     put_messages(kSubmitTool, file, submitted->notes);
     for (size_t i = 0; i < submitted->work.size(); ++i) {
@@ -146,7 +180,7 @@ class Submitter {
       }
       pieces_.push_back({id, file, command, {}, kExitClean, false});
     }
-    return kExitClean;
+    return {};
   }
 
   // From the store: once, until all is judged (--wait), or until a signal comes.
@@ -185,10 +219,13 @@ class Submitter {
   int wait(const StopSignals& signals) {
     using namespace std::chrono_literals;
     auto time = 50ms;
-    size_t left = pieces_.size();
+    int status = kExitClean;
+    size_t left = pieces_.size() + unsent_.size();
     while (left > 0 && !signals.asked()) {
+      status = worse(status, submit_unsent(signals));
       look_at_all(signals);
-      left = static_cast<size_t>(std::count_if(pieces_.begin(), pieces_.end(),
+      left = unsent_.size() +
+             static_cast<size_t>(std::count_if(pieces_.begin(), pieces_.end(),
                                                [](const Piece& piece) { return !piece.ended; }));
       tell_what_is_due(left == 0 || signals.asked());
       if (left > 0) {
@@ -196,11 +233,10 @@ class Submitter {
       }
       time = std::min(2 * time, 2000ms);
     }
-    int status = kExitClean;
     for (const Piece& piece : pieces_) {
       status = worse(status, piece.ended ? piece.status : kExitInconclusive);
     }
-    return status;
+    return unsent_.empty() ? status : worse(status, kExitInconclusive);
   }
 
   // Each piece that has not ended, once, or until nothing can be learned; then the next time begins behind these.
@@ -305,6 +341,7 @@ class Submitter {
   fleet::Fleet& fleet_;
   const SubmitArguments& options_;
   fleet::SubmissionOptions how_;
+  std::deque<std::string> unsent_;  // files
   std::vector<Piece> pieces_;
   size_t next_ = 0;  // where the next look at all begins
   service::MessageLimiter limiter_;
