@@ -258,8 +258,9 @@ Result<void> NatsQueue::look_for_tenants(milliseconds lease) {
   return {};
 }
 
-// A server that was killed may have work again that it gives to nobody: the consumer remembers that it was acknowledged, the
-// stream does not. A new consumer gives out all that is there; what has a verdict is settled then.
+// Servers that were killed may have work again that they give to nobody: the consumer remembers that it was acknowledged, the
+// stream does not; or of three servers the one that leads the consumer knows of no message in the stream, and says so for ever
+// (both seen with nats-server 2.9). A new consumer gives out all that is there; what has a verdict is settled then.
 Result<void> NatsQueue::look_for_forgotten() {
   const auto now = Clock::now();
   if (now - looked_for_forgotten_ < kLookForForgotten) {
@@ -280,8 +281,10 @@ Result<void> NatsQueue::look_for_forgotten() {
       return nats_error(status, name);
     }
     const uint64_t first = stream->State.FirstSeq;
-    const bool forgotten = stream->State.Msgs != 0 && consumer->AckFloor.Stream >= first;
-    // Twice: an acknowledgement may be on its way into the stream.
+    const uint64_t known = consumer->NumPending + static_cast<uint64_t>(consumer->NumAckPending);
+    const bool forgotten = stream->State.Msgs != 0 &&
+                           (consumer->AckFloor.Stream >= first || known < stream->State.Msgs);
+    // Twice: an acknowledgement may be on its way into the stream, or new work to the consumer.
     if (forgotten && forgotten_[queue.tenant] == first) {
       js_DeleteConsumer(stream_, name.c_str(), kConsumer, nullptr, nullptr);
       forgotten_.clear();
