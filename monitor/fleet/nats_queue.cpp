@@ -16,6 +16,7 @@ constexpr const char* kWorkStreams = "TSOMON_WORK_";
 constexpr const char* kConsumer = "workers";
 constexpr milliseconds kLookForTenants{2'000};
 constexpr milliseconds kLookForForgotten{1'000};
+constexpr milliseconds kLookWhenBusy{30'000};
 // That a message has to come once it was asked for: without it the library does not wait for what is on its way.
 constexpr milliseconds kNext{10};
 
@@ -89,6 +90,10 @@ Result<std::map<std::string, NatsQueue::Counts>> NatsQueue::counts() {
 
 Result<std::optional<NatsDelivery>> NatsQueue::next(milliseconds lease) {
   message_.reset();  // what was not settled comes again when its lease is over
+  if (Clock::now() - looked_for_forgotten_ >= kLookWhenBusy) {
+    // One tenant's is not to wait until all others have nothing. What is wrong is told when there is nothing else to do.
+    (void)look_for_forgotten();
+  }
   if (const auto known = look_for_tenants(lease); !known) {
     return error_of(known);
   }
@@ -281,10 +286,12 @@ Result<void> NatsQueue::look_for_forgotten() {
       return nats_error(status, name);
     }
     const uint64_t first = stream->State.FirstSeq;
-    const uint64_t known = consumer->NumPending + static_cast<uint64_t>(consumer->NumAckPending);
-    const bool forgotten = stream->State.Msgs != 0 &&
-                           (consumer->AckFloor.Stream >= first || known < stream->State.Msgs);
-    // Twice: an acknowledgement may be on its way into the stream, or new work to the consumer.
+    const bool knows_first = first > consumer->Delivered.Stream ? consumer->NumPending != 0
+                                                                : consumer->NumAckPending != 0;
+    const bool forgotten =
+        stream->State.Msgs != 0 && (consumer->AckFloor.Stream >= first || !knows_first);
+    // Twice, with the same message: it was there when the consumer said what it knows, and long before. An acknowledgement may be
+    // on its way into the stream, or new work to the consumer.
     if (forgotten && forgotten_[queue.tenant] == first) {
       js_DeleteConsumer(stream_, name.c_str(), kConsumer, nullptr, nullptr);
       forgotten_.clear();

@@ -2,7 +2,8 @@
 //
 // Taken       One message at a time, which is this one's until its lease is over: next() lets the one before go. What is called by a
 //             number that is not the last one's was let go.
-// Lost        What a server that was killed gives to nobody any more is given out again, once all else is (next()).
+// Lost        What a server that was killed gives to nobody any more is given out again, once all else is, or within two minutes
+//             (next()).
 // Errors      Those of nats.h. Thread-safety: none.
 #pragma once
 
