@@ -27,6 +27,7 @@
 #include "monitor/probe/buffers.h"
 #include "monitor/probe/operation.h"
 #include "monitor/probe/real.h"
+#include "monitor/probe/signals.h"
 
 using namespace tsomon::probe;
 
@@ -38,7 +39,12 @@ auto sleeping(uint64_t pc, Call call, bool for_a_while = false) {
     return call();
   }
   drain_before_sleeping(pc, for_a_while);
+  Cancellation cancelled([pc] {
+    put_stamp_now();
+    receives_cancellation(pc);
+  });
   const auto result = call();
+  cancelled.returned();
   const int after = errno;
   put_stamp_now();
   errno = after;

@@ -9,7 +9,7 @@
 // What does not change the lock executes no locked instruction that could be relied upon, and is
 // not recorded: a mutex that its owner takes again or gives back for the time being, an unlock or a
 // wait that fails. Missed: locks of libraries that do not call pthread functions through the
-// dynamic linker; the acquisition inside a condition wait that is cancelled.
+// dynamic linker.
 #include <cerrno>
 
 #include "monitor/explore/runtime/runtime.h"
@@ -17,6 +17,7 @@
 #include "monitor/probe/noise.h"
 #include "monitor/probe/real.h"
 #include "monitor/probe/runtime.h"
+#include "monitor/probe/signals.h"
 
 TSOMON_REAL(pthread_mutex_lock)
 TSOMON_REAL(pthread_mutex_trylock)
@@ -210,7 +211,14 @@ int wait(const volatile void* condition, const pthread_mutex_t* mutex, bool time
   }
   const uint64_t now = releases_now(RecordType::kRelease, id(mutex), pc);
   put_point_now(RecordType::kWait, id(condition), pc);
+  // Cleanup handlers run with the mutex, too.
+  Cancellation cancelled([now, mutex, pc] {
+    drained(now, pc);
+    receives_cancellation(pc);
+    acquired_now(RecordType::kAcquire, id(mutex), pc);
+  });
   const int result = wait();
+  cancelled.returned();
   // A wait that timed out holds the mutex as well.
   if (held(result) || result == ETIMEDOUT) {
     drained(now, pc);

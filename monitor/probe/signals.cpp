@@ -7,10 +7,10 @@
 //             receive. More than the kernel orders is ordered: any sending of a number comes before
 //             all that later get it, whoever it was for. A signal that a thread sends itself is in
 //             its program order.
-// Cancelling  pthread_cancel is a send that what the thread does in its end receives, where that
-//             is seen: its destructors of thread-specific data, and the join.
-// Misses      Signals that are sent by system calls by number; cleanup handlers of cancelled
-//             threads.
+// Cancelling  pthread_cancel is a send, on the channel of the C library's own signal for it. A thread that is cancelled while
+//             it sleeps receives it before its cleanup handlers run (Cancellation), and has its mutex again (locks.cpp).
+// Misses      Signals that are sent by system calls by number; where a thread is cancelled that does not sleep in a call of
+//             blocking_calls.cpp or wait on a condition.
 #include "monitor/probe/signals.h"
 
 #include <atomic>
@@ -56,6 +56,8 @@ void receives_signal_by_descriptor(uint64_t pc) {
   put_receive(channel(kAny), pc);
 }
 
+void receives_cancellation(uint64_t pc) { put_receive(kCancellation, pc); }
+
 }  // namespace tsomon::probe
 
 using namespace tsomon::probe;
@@ -95,6 +97,12 @@ TSOMON_HOOK int setitimer(__itimer_which_t which, const itimerval* time, itimerv
                                          : SIGPROF,
                TSOMON_PC());
   return real_setitimer(which, time, old);
+}
+
+TSOMON_LOOKED_UP(pthread_cancel)
+TSOMON_HOOK int pthread_cancel(pthread_t thread) {
+  put_send(tsomon::kCancellation, TSOMON_PC());
+  return real_pthread_cancel(thread);
 }
 
 TSOMON_LOOKED_UP(pthread_kill)

@@ -198,6 +198,9 @@ void Model::note_condition(uint32_t i, ThreadState& state) {
     state.tried = i;
     return;
   }
+  if (event.kind() == EventKind::kReceive && event.address == kCancellation) {
+    state.waiting = kNone;  // it ends without a notification
+  }
   if (event.kind() == EventKind::kWait && state.released != kNone && !tried(i, state)) {
     state.waiting = static_cast<uint32_t>(waits_.size());
     waits_.push_back({i, state.released, kNone});

@@ -469,6 +469,63 @@ void cancelled() {
   pthread_join(thread, nullptr);
   place.use();
 }
+// Cleanup handlers run behind the cancellation; those of a wait on a condition with the mutex.
+struct Waiters {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+  int count = 0;
+  Place place[2];
+};
+void leaves_wait(void* data) {
+  auto* const waiters = static_cast<Waiters*>(data);
+  --waiters->count;
+  pthread_mutex_unlock(&waiters->mutex);
+}
+void* waits_for_ever(void* data) {
+  auto* const waiters = static_cast<Waiters*>(data);
+  pthread_mutex_lock(&waiters->mutex);
+  ++waiters->count;
+  pthread_cleanup_push(leaves_wait, data);
+  for (;;) {
+    pthread_cond_wait(&waiters->condition, &waiters->mutex);
+  }
+  pthread_cleanup_pop(1);
+  return nullptr;
+}
+void leaves_sleep(void* place) { static_cast<Place*>(place)->use(); }
+void* sleeps_for_ever(void* place) {
+  pthread_cleanup_push(leaves_sleep, place);
+  for (;;) {
+    pause();
+  }
+  pthread_cleanup_pop(1);
+  return nullptr;
+}
+void cancelled_in_wait() {
+  Waiters waiters;
+  pthread_t threads[4];
+  for (int i = 0; i < 2; ++i) {
+    must(pthread_create(&threads[i], nullptr, waits_for_ever, &waiters) == 0);
+    must(pthread_create(&threads[2 + i], nullptr, sleeps_for_ever, &waiters.place[i]) == 0);
+  }
+  const auto wait_until = [&](int count) {
+    for (bool all = false; !all; usleep(1000)) {
+      pthread_mutex_lock(&waiters.mutex);
+      all = waiters.count == count;
+      pthread_mutex_unlock(&waiters.mutex);
+    }
+  };
+  wait_until(2);
+  for (int i = 0; i < 2; ++i) {
+    waiters.place[i].use();
+    pthread_cancel(threads[i]);
+    pthread_cancel(threads[2 + i]);
+  }
+  wait_until(0);
+  for (pthread_t thread : threads) {
+    pthread_join(thread, nullptr);
+  }
+}
 void detached() {
   Place place;
   sem_t done;
@@ -612,6 +669,7 @@ const std::vector<Way>& library_ways() {
       {"thread_data", thread_data},
       {"exit_of_threads", exit_of_threads},
       {"cancelled", cancelled},
+      {"cancelled_in_wait", cancelled_in_wait},
       {"detached", detached},
       {"exceptions", exceptions},
       {"futures", futures},

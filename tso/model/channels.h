@@ -3,7 +3,7 @@
 // Numbers  A descriptor, or a number that stands for both ends of something (below 2^32); the address
 //          of an object that is made, once, by one thread, at which threads meet, or of which
 //          the program says that it orders; with the highest bit, what has no address:
-//            1000 a round of a barrier;  0100 a signal;
+//            1000 a round of a barrier;  0100 a signal, or that a thread is cancelled;
 //            0101 a fiber: only one of those of a thread can run. For schedules alone: a unit that is
 //                 left and entered again has handed over nothing;
 //            1100 nothing is sent. Accesses of the thread are not to be reported from here on:
@@ -25,6 +25,7 @@ namespace tsomon {
 
 inline constexpr uint64_t kFirstRound = uint64_t{8} << 60;
 inline constexpr uint64_t kFirstSignal = uint64_t{4} << 60;
+inline constexpr uint64_t kCancellation = kFirstSignal | 32;  // the number that the C library uses
 inline constexpr uint64_t kFirstFiber = uint64_t{5} << 60;
 inline constexpr uint64_t kIgnored = uint64_t{12} << 60;
 inline constexpr uint64_t kIgnoredLoads = kIgnored | 1;
