@@ -41,7 +41,7 @@ Chunk* take_full_chunk();
 void recycle_chunk(Chunk* chunk);
 // Counts full chunks, and what else the writer was woken for.
 uint32_t chunks_given();
-// Until that has another value, somebody wakes the writer, or so many milliseconds are over; below 0: any time.
+// Until that has another value, somebody wakes the writer, or so many microseconds are over; below 0: any time.
 void wait_for_chunks(uint32_t seen, long microseconds);
 void wake_writer();
 // Those that wait for an empty chunk: recording has ended.
